@@ -1,5 +1,10 @@
 #include "model/base/dropout.h"
 
+bool drops_layer(const struct model *m, int layer) {
+    return drops(m, m->config.dropout.layer) && !m->planned &&
+           dropout_leaves_out(&m->config, m->pass->options->masks, layer);
+}
+
 struct mask dropout_mask(const struct model *m, enum dropout_site site, int layer, int distance,
                          double rate) {
     static const char *const names[] = {[DROP_MIXER] = "dropout.mixer",

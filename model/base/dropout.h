@@ -14,6 +14,9 @@ static inline bool drops(const struct model *m, double rate) {
     return rate > 0 && m->gradients;
 }
 
+/* Does the pass in progress leave the layer out? A plan has all of them. */
+bool drops_layer(const struct model *m, int layer);
+
 /* What is dropped at a site of a layer (of a gate, of the connection of this distance; else 0): the first row is
  * the pass's first sequence's first token, and rows of whole sequences follow, also of those that are cut. */
 struct mask dropout_mask(const struct model *m, enum dropout_site site, int layer, int distance, double rate);

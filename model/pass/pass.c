@@ -65,12 +65,6 @@ void embed_forward(struct model *m) {
     share_node(m, -1);
 }
 
-/* Does the pass leave the layer out? A plan has all of them. */
-static bool leaves_out(const struct model *m, int l) {
-    return drops(m, m->config.dropout.layer) && !m->planned &&
-           dropout_leaves_out(&m->config, m->pass->options->masks, l);
-}
-
 /* The layer's output is that of the node below, whose inverse rms later layers may ask the layer for. */
 static void skip_layer(struct model *m, int l) {
     const real *below = node_rows(m, l - 1);
@@ -87,7 +81,7 @@ static void compute_layer(struct model *m, int l) {
 
 void layers_forward(struct model *m, int first, int end, struct loss_sums *sums) {
     for (int l = first; l < end; l++) {
-        (leaves_out(m, l) ? skip_layer : compute_layer)(m, l);
+        (drops_layer(m, l) ? skip_layer : compute_layer)(m, l);
         share_node(m, l);
         compress_sources(m, l);
         if (!m->gradients) exit_loss(m, l, sums);
@@ -166,7 +160,7 @@ static void go_back_layer(struct model *m, int l, struct loss_sums *sums) {
     gather_sources(m, l);
     decompress_sources(m, l);
     open_source_gradients(m, l);
-    if (leaves_out(m, l))
+    if (drops_layer(m, l))
         clear_projected_gradients(m, l);
     else
         compute_layer_back(m, l);

@@ -1,6 +1,8 @@
 /* The first layer's values, in other layers. */
 #include "model/rules/first_values.h"
 
+#include "model/base/dropout.h"
+
 const char *const first_values_leaves[] = {"input_layernorm.weight", "self_attn.v_proj.weight", NULL};
 
 void first_values_find(const struct model *m, struct first_values *f) {
@@ -16,12 +18,13 @@ static struct span span_of(const struct model *m, int l) {
     return span;
 }
 
-/* The lowest, or highest, layer of its chunk that the rule enters. */
-static int end_of(const struct model *m, const struct rule_layer *x, bool lowest) {
+/* The lowest, or highest, layer of x's chunk that the rule enters; `in_pass`: of those that the pass in
+ * progress does not leave out, of which x is one. */
+static int end_of(const struct model *m, const struct rule_layer *x, bool lowest, bool in_pass) {
     const struct rule_layer *held = m->rules->rule[x->number].held;
     struct span span = span_of(m, x->layer);
     int l = lowest ? span.first : span.end - 1;
-    while (!held[l].enters) l += lowest ? 1 : -1;
+    while (!held[l].enters || (in_pass && drops_layer(m, l))) l += lowest ? 1 : -1;
     return l;
 }
 
@@ -29,7 +32,7 @@ void first_values_lay_out(struct model *m, const struct rule_layer *x, struct fi
                           struct first_values *shared, long T, long H) {
     f->policy = x->policy;
     f->v = f->rstd = NULL;
-    if (f != shared && end_of(m, x, true) != x->layer) return;
+    if (f != shared && end_of(m, x, true, false) != x->layer) return;
     SAVE(m, f, shared, v, T * H, POLICY_FULL);
     SAVE(m, f, shared, rstd, T, POLICY_FULL);
 }
@@ -45,7 +48,7 @@ void first_values_lay_out_scratch(struct model *m, struct first_values_scratch *
 }
 
 const struct rule_layer *first_values_lowest(const struct model *m, const struct rule_layer *x) {
-    return m->activation_set->rule[x->number] + end_of(m, x, true);
+    return m->activation_set->rule[x->number] + end_of(m, x, true, false);
 }
 
 static void norm(struct model *m, const struct first_values *f, const struct first_values_scratch *s) {
@@ -56,8 +59,9 @@ static void norm(struct model *m, const struct first_values *f, const struct fir
 void first_values_forward(struct model *m, const struct rule_layer *x, const struct first_values *f,
                           struct first_values_scratch *s, long H) {
     const struct rule_layer *lowest = first_values_lowest(m, x);
+    const bool first = x->layer == end_of(m, x, true, true);
     long D = m->config.hidden_size;
-    if (x != lowest && (lowest->policy < POLICY_FULL || s->held == lowest)) return;
+    if (!first && (lowest->policy < POLICY_FULL || s->held == lowest)) return;
     norm(m, f, s);
     m->ops->gemm('N', 'T', m->T, H, D, 1, s->n, D, f->map.w, D, 0, f->v, H);
     if (lowest->policy >= POLICY_FULL) s->held = lowest;
@@ -83,7 +87,7 @@ static void leave(struct model *m, const struct first_values *f, const struct fi
 
 void first_values_backward(struct model *m, const struct rule_layer *x, const struct first_values *f,
                            const struct first_values_scratch *s, const real *dv, long H) {
-    if (x->layer == end_of(m, x, false)) m->ops->zero(m->T * H, s->dv);
+    if (x->layer == end_of(m, x, false, true)) m->ops->zero(m->T * H, s->dv);
     m->ops->add(m->T * H, dv, s->dv);
-    if (x == first_values_lowest(m, x)) leave(m, f, s, H);
+    if (x->layer == end_of(m, x, true, true)) leave(m, f, s, H);
 }

@@ -1,8 +1,8 @@
 /* Private to model/rules/: the values that the first layer has of the embedding, V = Wv₀ (w₀ ⊙ norm(x₀)), for
  * layers above it (model.md, 12). A stage has Wv₀, w₀ and x₀ rather than V, whose way would be one more thing
  * that crosses stages: x₀ crosses as a source anyway, and the weights lie there as other shared ones do. V is
- * computed once for a chunk's layers, by the lowest of them that the rule enters, which also takes their
- * gradients back. */
+ * computed once for a chunk's layers, by the lowest of them that the rule enters and the pass does not leave
+ * out, which also takes their gradients back; it lies with the lowest of all. */
 #ifndef GDN_FIRST_VALUES_H
 #define GDN_FIRST_VALUES_H
 
@@ -20,7 +20,7 @@ struct first_values_scratch {
     const struct rule_layer *held; /* the lowest layer whose V lies in the buffers that layers share */
     real *n;                       /* [T, D] w₀ ⊙ norm(x₀) */
     real *dn, *dx;                 /* [T, D] gradients of n and x₀ */
-    real *dv;                      /* [T, H] of V, from the chunk's highest layer down */
+    real *dv;                      /* [T, H] of V, from the highest layer of a pass down */
 };
 
 /* Names of the first layer's leaves that stages of other layers need too; NULL ends them. */
@@ -34,10 +34,10 @@ void first_values_lay_out_scratch(struct model *m, struct first_values_scratch *
 
 /* `lowest` is the layer below, and `f` what it keeps. */
 const struct rule_layer *first_values_lowest(const struct model *m, const struct rule_layer *x);
-/* V, in both passes: computed by the lowest layer and where it is not kept. */
+/* V, in both passes: computed by the lowest layer of the pass and where it is not kept. */
 void first_values_forward(struct model *m, const struct rule_layer *x, const struct first_values *f,
                           struct first_values_scratch *s, long H);
-/* dv [T, H] of a layer; the lowest leaves what all of them have left at weights and x₀. */
+/* dv [T, H] of a layer; the lowest of the pass leaves what all of them have left at weights and x₀. */
 void first_values_backward(struct model *m, const struct rule_layer *x, const struct first_values *f,
                            const struct first_values_scratch *s, const real *dv, long H);
 

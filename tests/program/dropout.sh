@@ -30,3 +30,22 @@ on 1.1.1 mean none --set train.dropout.residual=0 --set train.dropout.attention=
 on 1.1.1 mean still --set train.lr=0
 ! cmp -s <(lines step none) <(lines step still) || fail "dropout changes nothing"
 close_to 1e-15 loss eval none still
+
+# Layers left out, of a rule for which the lowest layer of a chunk computes what those above it use, and the highest begins
+# what they leave: whichever layers of the pass these are.
+sed 's/dropout: {.*0.2}/dropout: {layer: 0.6}/; s/^  num_heads.*/&\n  rules: [{kind: value, form: residual, lr_scale: 5}]/' plain.yaml > values.yaml
+on 1.1.1 values values
+memory_as_planned values
+on 2.1.1 values values_data --set train.micro_batch_size=4
+on 1.2.1 values values_tensor
+on 1.1.2 values values_stages
+on 1.1.2 values values_interleaved --set mesh.interleave=2
+for run in values_data values_tensor values_stages values_interleaved; do
+    close values $run
+    memory_as_planned $run
+done
+on 1.1.1 values values_full --set train.recompute=full
+equal values values_full
+expect 3 "$GDN" train values.yaml --run-dir values_again --set train.stop_at=5 > again.log 2>&1
+expect 0 "$GDN" train values.yaml --run-dir values_again >> again.log 2>&1
+equal values values_again

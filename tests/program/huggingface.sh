@@ -62,7 +62,7 @@ train 2 file-tensor "${set_plain[@]}" --set checkpoint.init_from=plain.h5 --set 
 train 2 folder-tensor "${set_plain[@]}" --set checkpoint.init_from=away --set mesh.tensor=2
 equal file-tensor folder-tensor
 train 1 grown --set train.steps=2 --set checkpoint.init_from=away
-grep -q "away has no weights for .* tensors of delta connections" grown.log || fail "no note of what grows: $(cat grown.log)"
+grep -q "away has no weights for .* tensors of connections and rules between layers: they start fresh" grown.log || fail "no note of what grows: $(cat grown.log)"
 refused_run "model.rope_theta is 5000.0, in away 10000.0" 1 small.yaml "${set_plain[@]}" --set checkpoint.init_from=away --set model.rope_theta=5000
 refused_run "model.tie_embeddings is true, in away false" 1 small.yaml "${set_plain[@]}" --set checkpoint.init_from=away --set model.tie_embeddings=true
 

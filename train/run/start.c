@@ -108,9 +108,8 @@ static int load(struct run *run, const struct checkpoint *start, FILE *log) {
     TRY(gdn_fail_in(status, "checkpoint.init_from"));
     if (log && missing)
         fprintf(log,
-                "gdn: note: %s has no weights for %d tensors of delta connections: they start fresh, as no "
-                "change to the "
-                "function\n",
+                "gdn: note: %s has no weights for %d tensors of connections and rules between layers: they "
+                "start fresh\n",
                 from, missing);
     return 0;
 }

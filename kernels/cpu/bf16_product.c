@@ -94,28 +94,29 @@ static bool wants_older(const struct shape *s) {
     return !amx() && s->n >= 384 && s->m >= 256 && !far_columns;
 }
 
-/* The library's first choice, or its older product where that is wanted and it has it. */
-static dnnl_status_t choose(const struct shape *s, const dnnl_matmul_desc_t *product,
-                            dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out) {
+/* The library's older product of what is described; false: it has none. */
+static bool find_older(const dnnl_matmul_desc_t *product, dnnl_primitive_attr_t attributes,
+                       dnnl_primitive_desc_t *out) {
     static const char older[] = "gemm:jit";
     dnnl_primitive_desc_iterator_t choices;
-    const char *name = "";
-    dnnl_status_t status = dnnl_primitive_desc_create(out, product, attributes, engine, NULL);
-    if (status || !wants_older(s)) return status;
-    if (dnnl_primitive_desc_iterator_create(&choices, product, attributes, engine, NULL)) return dnnl_success;
+    bool found = false;
+    if (dnnl_primitive_desc_iterator_create(&choices, product, attributes, engine, NULL)) return false;
     do {
-        dnnl_primitive_desc_t choice = dnnl_primitive_desc_iterator_fetch(choices);
-        if (!choice) break;
-        if (!dnnl_primitive_desc_query(choice, dnnl_query_impl_info_str, 0, &name) &&
-            strncmp(name, older, sizeof older - 1) == 0) {
-            dnnl_primitive_desc_destroy(*out);
-            *out = choice;
-            break;
-        }
-        dnnl_primitive_desc_destroy(choice);
-    } while (dnnl_primitive_desc_iterator_next(choices) == dnnl_success);
+        const char *name = "";
+        *out = dnnl_primitive_desc_iterator_fetch(choices);
+        dnnl_primitive_desc_query(*out, dnnl_query_impl_info_str, 0, &name);
+        found = strncmp(name, older, sizeof older - 1) == 0;
+        if (!found) dnnl_primitive_desc_destroy(*out);
+    } while (!found && dnnl_primitive_desc_iterator_next(choices) == dnnl_success);
     dnnl_primitive_desc_iterator_destroy(choices);
-    return dnnl_success;
+    return found;
+}
+
+/* The older product where that is wanted and there is one, else the library's first choice. */
+static dnnl_status_t choose(const struct shape *s, const dnnl_matmul_desc_t *product,
+                            dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out) {
+    if (wants_older(s) && find_older(product, attributes, out)) return dnnl_success;
+    return dnnl_primitive_desc_create(out, product, attributes, engine, NULL);
 }
 
 /* Compiles for one thread. The primitive is NULL after a failure. */

@@ -16,9 +16,10 @@ cd "$here"
 
 bases=$(mktemp)
 trap 'rm -f "$bases"' EXIT
-draw() { # COLUMN LABEL PART-SHAPE ENDING: curves of PART-SHAPE.data that have the column
+draw() { # COLUMN LABEL PART-SHAPE ENDING: curves of PART-SHAPE.data that have the column, if any has
     local column=$1 label=$2 name=$3 runs
     runs=$(awk -v column="$column" '/^"/ { index_of++; next } NF == 3 && $column != "NaN" && !seen[index_of]++ { printf "%d ", index_of - 1 }' "$name.data")
+    [ -n "$runs" ] || return 0
     gnuplot << END
 set terminal svg size 800,500 dynamic background "white"
 set output "$name$4.svg"
@@ -153,6 +154,6 @@ cut -f 1,3 results.tsv | awk '!seen[$0]++' | while IFS=$'\t' read -r part shape;
             }
         }' "$speeds" "$bases" curves.tsv > "$part-$shape.data"
     draw 1 "tokens, millions" "$part-$shape" ""
-    awk 'NF == 3 && $3 != "NaN" { exit 1 }' "$part-$shape.data" || draw 3 "minutes of one thread" "$part-$shape" -time
+    draw 3 "minutes of one thread" "$part-$shape" -time
     rm "$part-$shape.data"
 done

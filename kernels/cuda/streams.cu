@@ -28,17 +28,30 @@ template <int n> static __device__ inline long place(const struct streams &s, lo
             LAUNCH(kernel<8>, grid, block, 0, __VA_ARGS__);                                                  \
     } while (0)
 
-/* Weighted by a token's numbers, or where there are none by `factor`: 4·(n + 1)·D bytes a token. */
+/* Of `count` streams from number `first` on, weighted by the token's numbers where there are some. By halves,
+ * so that the mean of streams that are the same is each of them to the bit. */
+template <int n, int count>
+static __device__ inline quad sum_of(const struct streams &s, long t, int first, long at) {
+    long left = s.D - at;
+    if constexpr (count == 1) {
+        quad sum = load_quad(s.x + place<n>(s, t, first, at), left, s.aligned);
+        real weight = s.c ? s.c[t * s.ldc + first] : 1;
+        for (int j = 0; j < 4; j++) sum.v[j] *= weight;
+        return sum;
+    } else {
+        quad sum = sum_of<n, count / 2>(s, t, first, at),
+             other = sum_of<n, count / 2>(s, t, first + count / 2, at);
+        for (int j = 0; j < 4; j++) sum.v[j] += other.v[j];
+        return sum;
+    }
+}
+
+/* Times `factor`: 4·(n + 1)·D bytes a token. */
 template <int n> static __global__ void read_kernel(struct streams s, real factor, real *y) {
     long at = tile_column(), left = s.D - at;
     if (at >= s.D) return;
     EACH_TILE_ROW(t, s.T) {
-        quad sum = {};
-        for (int i = 0; i < n; i++) {
-            quad x = load_quad(s.x + place<n>(s, t, i, at), left, s.aligned);
-            real weight = s.c ? s.c[t * s.ldc + i] : 1;
-            for (int j = 0; j < 4; j++) sum.v[j] += weight * x.v[j];
-        }
+        quad sum = sum_of<n, n>(s, t, 0, at);
         for (int j = 0; j < 4; j++) sum.v[j] *= factor;
         store_quad(y + t * s.D + at, left, s.aligned, sum);
     }

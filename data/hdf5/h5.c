@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void h5_quiet(void) {
@@ -63,7 +64,14 @@ int h5_open(const char *path, hid_t *file) {
     /* Asked of the system first, whose reasons are clearer than HDF5's. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait where it is a pipe */
     if (fd < 0) return gdn_fail(GDN_INPUT, "%s cannot be opened: %s", path, strerror(errno));
+    struct stat is;
+    const bool folder = !fstat(fd, &is) && S_ISDIR(is.st_mode);
     close(fd);
+    if (folder)
+        return gdn_fail(
+            GDN_INPUT,
+            "%s is a folder, and an HDF5 file is expected (of a run, its checkpoints/STEP/checkpoint.h5)",
+            path);
     HDF5_HOLD();
     h5_quiet();
     hid_t access = h5_access();

@@ -162,7 +162,8 @@ static inline bool delta_connects(const struct delta_config *delta) {
     return delta->num_distances || delta->num_edges;
 }
 
-/* Values that do not go together: why, and their keys. */
+/* Values that do not go together: why, and their keys, of which model.rules[].SETTING is one of a rule's
+ * entry. */
 struct conflict {
     const char *why, *key[5]; /* at most four, then NULL */
 };

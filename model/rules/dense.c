@@ -108,9 +108,9 @@ static const struct conflict *conflict(const struct model_config *config, const 
     static const struct conflict
         channels =
             {"channels of dense are those of a layer that it enters: place before is expected beside them",
-             {"model.rules"}},
+             {"model.rules[].channels", "model.rules[].place"}},
         period = {"the sum of dense before the head is one: no period is expected beside place head",
-                  {"model.rules"}};
+                  {"model.rules[].period", "model.rules[].place"}};
     (void)tensor, (void)sharing;
     if (settings->place == PLACE_HEAD && settings->period > 1) return &period;
     if (!settings->channels) return NULL;

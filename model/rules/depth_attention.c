@@ -52,10 +52,10 @@ static const struct conflict *conflict(const struct model_config *config, const 
                                        int tensor, int sharing) {
     static const struct conflict many = {
         "depth_attention reads more than 64 outputs before a layer: a larger block is expected",
-        {"model.rules", "model.num_layers"}};
+        {"model.rules[].block", "model.num_layers"}};
     static const struct conflict published = {
         "depth_attention of form published replaces what a layer reads: place before is expected beside it",
-        {"model.rules"}};
+        {"model.rules[].form", "model.rules[].place"}};
     struct edge edge[config->num_layers + 1];
     int most = 0;
     (void)tensor, (void)sharing;

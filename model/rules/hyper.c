@@ -90,7 +90,7 @@ static int edges(const struct model_config *config, const struct rule_config *se
 
 static const struct conflict *conflict(const struct model_config *config, const struct rule_config *settings,
                                        int tensor, int sharing) {
-    static const struct conflict streams = {"hyper has 2, 4 or 8 streams", {"model.rules"}};
+    static const struct conflict streams = {"hyper has 2, 4 or 8 streams", {"model.rules[].streams"}};
     int n = settings->streams;
     (void)config, (void)tensor, (void)sharing;
     return n == 2 || n == 4 || n == 8 ? NULL : &streams;

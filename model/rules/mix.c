@@ -113,7 +113,7 @@ static const struct conflict *conflict(const struct model_config *config, const 
                                        int tensor, int sharing) {
     static const struct conflict uneven = {
         "groups of mix are expected to be as wide as each other: a number that divides model.hidden_size",
-        {"model.rules", "model.hidden_size"}};
+        {"model.rules[].groups", "model.hidden_size"}};
     (void)tensor, (void)sharing;
     if (is_gated(settings) && config->hidden_size % settings->groups) return &uneven;
     return at_heads(settings) ? own_input_conflict(config) : NULL;

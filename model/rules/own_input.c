@@ -13,7 +13,7 @@ const struct conflict *own_input_conflict(const struct model_config *config) {
     static const struct conflict other = {
         "a rule between layers uses the layers' own maps to queries, keys or values, which are those of "
         "attention, and a layer has another mixer",
-        {"model.rules"}};
+        {"model.rules[].kind"}};
     for (int l = 0; l < config->num_layers; l++)
         if (strcmp(mixer_of(config, l)->name, "attention") != 0) return &other;
     return NULL;

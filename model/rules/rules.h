@@ -25,8 +25,8 @@ int rules_of(const struct model_config *config, struct rule_entry *out);
 /* Which of these rules may have its sources travel as projections; −1: none. */
 int rules_narrow(const struct rule_entry *rule, int count);
 /* What their rows say of values that do not go together on so many tensor ranks, of which `sharing` share
- * each connection's channels; NULL where all do. */
-const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing);
+ * each connection's channels; NULL where all do. entry: of model.rules, where it is of one. */
+const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing, int *entry);
 
 /* Do stages of later layers hold tensors of the first for one of its rules (rule.borrowed)? */
 bool rules_borrow(const struct model_config *config);

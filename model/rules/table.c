@@ -82,41 +82,50 @@ static bool is_idle(const struct model_config *config, const struct rule_entry *
     return !n;
 }
 
-/* Does it name layers that the model does not have? */
-static bool beyond(const struct model_config *config, const struct rule_config *settings) {
-    int highest = settings->num_layers ? settings->layers[settings->num_layers - 1] : -1;
+/* The highest of the layers, or of the sources, that it names; −1 where there are none. */
+static int highest_layer(const struct rule_config *settings) {
+    return settings->num_layers ? settings->layers[settings->num_layers - 1] : -1;
+}
+
+static int highest_source(const struct rule_config *settings) {
+    int highest = -1;
     for (int i = 0; i < settings->num_sources; i++) highest = (int)largest(highest, settings->sources[i]);
-    return highest >= config->num_layers;
+    return highest;
 }
 
 /* Of one rule. */
 static const struct conflict *conflict_of(const struct model_config *config, const struct rule_entry *rule,
                                           int tensor, int sharing) {
+    static const char beyond[] = "a rule between layers names a layer that the model does not have";
     static const struct conflict
-        elsewhere = {"a rule between layers does not enter at this place", {"model.rules"}},
+        elsewhere = {"a rule between layers does not enter at this place",
+                     {"model.rules[].kind", "model.rules[].place"}},
         nowhere = {"a rule between layers enters queries, keys or values of layers whose "
                    "mixer has none",
-                   {"model.rules"}},
-        unknown = {"a rule between layers names a layer that the model does not "
-                   "have",
-                   {"model.rules", "model.num_layers"}},
-        idle = {"a rule between layers enters no layer, or has no source below those that it enters",
-                {"model.rules", "model.num_layers"}};
+                   {"model.rules[].kind", "model.rules[].place"}},
+        no_layer = {beyond, {"model.rules[].layers", "model.num_layers"}},
+        no_source = {beyond, {"model.rules[].sources", "model.num_layers"}},
+        idle = {
+            "a rule between layers enters no layer, or has no source below those that it enters",
+            {"model.rules[].sources", "model.rules[].distances", "model.rules[].layers", "model.num_layers"}};
     const struct conflict *own = NULL;
     if (!(rule->row->places >> rule->settings->place & 1)) return &elsewhere;
-    if (beyond(config, rule->settings)) return &unknown;
+    if (highest_layer(rule->settings) >= config->num_layers) return &no_layer;
+    if (highest_source(rule->settings) >= config->num_layers) return &no_source;
     if (enters_nowhere(config, rule)) return &nowhere;
     if (rule->row->conflict) own = rule->row->conflict(config, rule->settings, tensor, sharing);
     return own || !is_idle(config, rule) ? own : &idle;
 }
 
-/* A rule of several streams has them for itself: what others read of them, and add to which, none says. */
-static const struct conflict *conflict_of_streams(const struct rule_entry *rule, int count) {
+/* A rule of several streams, number `at` of the list, has them for itself: what others read of them, and add
+ * to which, none says. */
+static const struct conflict *conflict_of_streams(const struct rule_entry *rule, int count, int *at) {
     static char why[192];
-    static const struct conflict beside = {why, {"model.rules", "model.delta.distances", "model.delta.edges"}};
+    static const struct conflict beside = {
+        why, {"model.rules[].kind", "model.delta.distances", "model.delta.edges"}};
     const struct rule *several = NULL, *other = NULL;
     for (int r = 0; r < count; r++)
-        if (rule[r].row->streams) several = rule[r].row;
+        if (rule[r].row->streams) several = rule[r].row, *at = r;
     for (int r = 0; several && r < count; r++)
         if (rule[r].row != several || rule[r].before) other = rule[r].row;
     if (!other) return NULL;
@@ -126,11 +135,16 @@ static const struct conflict *conflict_of_streams(const struct rule_entry *rule,
     return &beside;
 }
 
-const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing) {
+const struct conflict *rules_conflict(const struct model_config *config, int tensor, int sharing,
+                                      int *entry) {
     struct rule_entry rule[MAX_RULES];
-    int count = rules_of(config, rule);
-    const struct conflict *found = conflict_of_streams(rule, count);
-    for (int r = 0; r < count && !found; r++) found = conflict_of(config, &rule[r], tensor, sharing);
+    int count = rules_of(config, rule), at = 0;
+    const struct conflict *found = conflict_of_streams(rule, count, &at);
+    for (int r = 0; r < count && !found; r++) {
+        found = conflict_of(config, &rule[r], tensor, sharing);
+        at = r;
+    }
+    *entry = at - (count - config->num_rules); /* behind the delta rule */
     return found;
 }
 

@@ -308,7 +308,7 @@ static const struct conflict *conflict(const struct model_config *config, const 
                                        int tensor, int sharing) {
     static const struct conflict none = {"values of form residual are those that attention has in the first "
                                          "layer, which has another mixer",
-                                         {"model.rules"}};
+                                         {"model.rules[].kind", "model.rules[].form"}};
     (void)tensor, (void)sharing;
     return is_residual(settings) && strcmp(mixer_of(config, 0)->name, "attention") != 0 ? &none : NULL;
 }

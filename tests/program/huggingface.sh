@@ -83,6 +83,7 @@ if "$GDN" --version | grep -q float32; then
     ! grep -q "/model/" diff || fail "weights differ: $(cat diff)"
 fi
 train 1 on --set train.steps=1 --set model.delta.stage_steps=0 --set checkpoint.init_from=more-away
+refused_run "is none of the model that the run's configuration describes" 1 small.yaml "${set_plain[@]}" --set checkpoint.init_from=more-away
 ! grep -q "has no weights" on.log || fail "connections of a folder were not taken: $(cat on.log)"
 
 # ------------------------------------------------------------------------------------------------- what is refused

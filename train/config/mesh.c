@@ -18,7 +18,7 @@ static int validate_tensor(const struct reading *reading) {
         return impossible(reading, "each tensor rank needs at least one token of the vocabulary",
                           axis_rows[AXIS_TENSOR].key, MODEL(vocab_size));
     int sharing = reading->config->mesh.delta == DELTA_CHANNEL ? tensor : 1;
-    return possible(reading, rules_conflict(model, tensor, sharing));
+    return possible_rules(reading, tensor, sharing);
 }
 
 /* A stage that has some of the first layer's tensors has not all that Muon takes as one matrix with them. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/base/wire.h"
+#include "model/rules/rules.h"
 #include "train/config/private.h"
 
 /* The last layer reaches farthest: to layer 0, or to the embedding below it. */
@@ -20,6 +21,40 @@ static void print_unreachable(const struct model_config *model, FILE *out) {
                 farthest);
     else
         fprintf(out, " of no effect: one layer has no layer to read\n");
+}
+
+/* Does no layer that the rule enters read such sources? */
+static bool unread(const struct model_config *model, const struct rule_config *only) {
+    struct edge edge[model->num_layers + 1];
+    for (int l = 0; l < model->num_layers; l++)
+        if (rules_row(only->row)->edges(model, only, l, edge)) return false;
+    return true;
+}
+
+static bool is_default(int distance, const struct rule_config *defaults) {
+    for (int i = 0; i < defaults->num_distances; i++)
+        if (defaults->distances[i] == distance) return true;
+    return false;
+}
+
+/* A kind's own distances are for models of any depth: of these nobody is told. */
+static void print_unread(const struct model_config *model, int entry, FILE *out) {
+    const struct rule_config *rule = &model->rules[entry];
+    const int sources = rule_has(rule, SETTING_SOURCES) ? rule->num_sources : 0,
+              distances = rule_has(rule, SETTING_DISTANCES) ? rule->num_distances : 0;
+    for (int i = 0; i < sources + distances; i++) {
+        struct rule_config only = *rule;
+        const bool far = i >= sources;
+        only.num_sources = !far, only.num_distances = far;
+        only.sources[0] = far ? 0 : rule->sources[i];
+        only.distances[0] = far ? rule->distances[i - sources] : 0;
+        if (far && is_default(only.distances[0], &rules_row(rule->row)->defaults)) continue;
+        if (!unread(model, &only)) continue;
+        fprintf(out,
+                "note      model.rules[%d].%s: %d of no effect: no layer that %s enters has a source there\n",
+                entry, far ? "distances" : "sources", far ? only.distances[0] : only.sources[0],
+                rules_row(rule->row)->name);
+    }
 }
 
 /* Distance i is introduced at step i · stage_steps (active_distances). */
@@ -65,6 +100,7 @@ static void print_unused_group(int group, const int size[AXES], FILE *out) {
 void no_effect_print(const struct config *config, const int size[AXES], FILE *out) {
     const struct train_config *train = &config->train;
     print_unreachable(&config->model, out);
+    for (int i = 0; i < config->model.num_rules; i++) print_unread(&config->model, i, out);
     print_late(config, out);
     if (train->optimizer != OPTIMIZER_MUON) print_unused(config, "train.muon.", "train.optimizer is not muon", out);
     if (train->prune.by != PRUNING_LEAVE_ONE_OUT)

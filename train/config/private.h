@@ -163,6 +163,12 @@ struct entries {
  * one; puts them in their order. */
 int edges_validate(struct model_config *model, const struct place *place);
 
+/* config/rule.c: whether a rule's kind and form have a setting of enum rule_setting. */
+bool rule_has(const struct rule_config *rule, int setting);
+/* A rule's setting of this name, kind and form among them, as YAML; NULL where its kind has none of it
+ * or without memory. free() it. */
+char *rule_setting_text(const struct rule_config *rule, const char *name);
+
 /* config/group.c, rule.c, ramp.c, edge.c */
 extern const struct entries group_entries, rule_entries, ramp_entries, edge_entries, real_entries;
 
@@ -178,12 +184,14 @@ int read_file_text(struct reading *reading, const char *text, size_t length);
 /* Applies "KEY=VALUE" of --set, or where `resumed` of --resume-with. */
 int read_override(struct reading *reading, const char *set, bool resumed);
 
-/* config/refuse.c: records that values do not go together, with the places of all keys involved; and where a row
- * of a table says so, else GDN_OK. */
-int refuse(const struct reading *reading, const struct conflict *conflict);
+/* config/refuse.c: records that values do not go together, with the places of all keys involved,
+ * model.rules[] being entry `rule`; and where a row of a table says so, else GDN_OK. */
+int refuse(const struct reading *reading, const struct conflict *conflict, int rule);
 int possible(const struct reading *reading, const struct conflict *conflict);
+/* The same of what rules between layers say. */
+int possible_rules(const struct reading *reading, int tensor, int sharing);
 /* The same of the values of at most four paths. */
-#define impossible(reading, why, ...) refuse(reading, &(const struct conflict){why, {__VA_ARGS__, NULL}})
+#define impossible(reading, why, ...) refuse(reading, &(const struct conflict){why, {__VA_ARGS__, NULL}}, 0)
 
 #define MODEL(name) KEY_PATH(model.name)
 #define DELTA(name) KEY_PATH(model.delta.name)
@@ -201,6 +209,14 @@ int validate_prune(const struct reading *reading);
 /* config/write.c: the configuration's values as YAML, as config_text writes them: of keys with `asked`
  * alone, or all. NULL without memory; free() it. */
 char *config_text_of(const struct config *config, bool asked);
+
+/* config/difference.c: where two texts of a value of `path`, as value_text has them, differ: all of both
+ * where they can be shown, else the first entry or member that does, whose path is then longer. */
+struct difference {
+    char path[SHOWN], now[SHOWN], before[SHOWN];
+    bool whole;
+};
+void difference_find(const char *path, const char *now, const char *before, struct difference *out);
 
 /* config/resume.c: as config_match_resume, with all keys compared but those that are `decided`
  * [CONFIG_KEYS]. */

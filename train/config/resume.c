@@ -47,12 +47,13 @@ static int compare(const struct config *now, const struct config *before, const 
     for (int k = 0; out && k < CONFIG_KEYS; k++) {
         const struct key *key = &config_keys[k];
         if (!is_compared(c, key) || same(key, c->what == COMPARE_ALL, now, before)) continue;
-        char *old = value_text(before, key), *new = value_text(now, key), old_shown[SHOWN], new_shown[SHOWN];
+        char *old = value_text(before, key), *new = value_text(now, key);
+        struct difference d;
+        difference_find(key->path, new ? new : "?", old ? old : "?", &d);
         /* A line each for the first three, the rest in one line: five lines at most. */
-        fprintf(out, "%s%s is %s, %s %s", differing < 4 ? "\n  " : "; ", key->path,
-                shown(new ? new : "?", new_shown), c->owner, shown(old ? old : "?", old_shown));
+        fprintf(out, "%s%s is %s, %s %s", differing < 4 ? "\n  " : "; ", d.path, d.now, c->owner, d.before);
         if (c->what == COMPARE_RESUME && key->asked)
-            fprintf(out, " (to change it: --resume-with %s=%s)", key->path, new_shown);
+            fprintf(out, " (to change it: --resume-with %s=%s)", key->path, d.whole ? d.now : "…");
         differing++;
         free(old);
         free(new);

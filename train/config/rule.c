@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/base/append.h"
@@ -51,7 +52,7 @@ static bool has_form_word(const struct rule *row) {
     return row->num_forms > 1;
 }
 
-static bool has_setting(const struct rule_config *rule, int setting) {
+bool rule_has(const struct rule_config *rule, int setting) {
     return rules_row(rule->row)->forms[rule->form].settings >> setting & 1;
 }
 
@@ -193,7 +194,7 @@ static int list_members(const struct rule_config *rule, struct key *key, int *se
     key[n] = kind_key, setting[n++] = -1;
     if (has_form_word(row)) key[n] = (struct key){"form", .type = KEY_WORD}, setting[n++] = -1;
     for (int s = 0; s < RULE_SETTINGS; s++)
-        if (has_setting(rule, s)) key[n] = setting_keys[s], setting[n++] = s;
+        if (rule_has(rule, s)) key[n] = setting_keys[s], setting[n++] = s;
     for (int i = 1; i < n; i++)
         used = text_append(words, WORDS, used, "%s %s", i == 1 ? "" : i < n - 1 ? "," : " and", key[i].path);
     if (n == 1) text_append(words, WORDS, used, " nothing else");
@@ -265,13 +266,28 @@ static void write_setting(const struct rule_config *rule, int setting, FILE *out
         entry_write(rule, key, out);
 }
 
+char *rule_setting_text(const struct rule_config *rule, const char *name) {
+    const struct rule *row = rules_row(rule->row);
+    char *text = NULL;
+    size_t length;
+    if (!strcmp(name, kind_key.path)) return strdup(row->name);
+    if (!strcmp(name, "form")) return has_form_word(row) ? strdup(row->forms[rule->form].word) : NULL;
+    int setting = 0;
+    while (setting < RULE_SETTINGS && strcmp(setting_keys[setting].path, name) != 0) setting++;
+    if (setting == RULE_SETTINGS || !rule_has(rule, setting)) return NULL;
+    FILE *out = open_memstream(&text, &length);
+    if (!out) return NULL;
+    write_setting(rule, setting, out);
+    return fclose(out) ? (free(text), NULL) : text;
+}
+
 static void write_rule(const void *entry, FILE *out) {
     const struct rule_config *rule = entry;
     const struct rule *row = rules_row(rule->row);
     fprintf(out, "{kind: %s", row->name);
     if (has_form_word(row)) fprintf(out, ", form: %s", row->forms[rule->form].word);
     for (int s = 0; s < RULE_SETTINGS; s++) {
-        if (!has_setting(rule, s)) continue;
+        if (!rule_has(rule, s)) continue;
         fprintf(out, ", %s: ", setting_keys[s].path);
         write_setting(rule, s, out);
     }

@@ -10,7 +10,6 @@
 #include "model/model.h"
 #include "model/params/edges.h"
 #include "model/params/stream.h"
-#include "model/rules/rules.h"
 
 /* Whether the user has given the key a value. */
 static bool given(const struct reading *reading, const char *path) {
@@ -74,7 +73,7 @@ static int validate_model(const struct reading *reading) {
     TRY(possible(reading, model_conflict(model, 1)));
     TRY(validate_edges(reading));
     TRY(validate_exits(reading));
-    return possible(reading, rules_conflict(model, 1, 1));
+    return possible_rules(reading, 1, 1);
 }
 
 /* A ramp's last batch is the one that stays: batch_size. */
@@ -126,17 +125,19 @@ static int validate_layer_dropout(const struct reading *reading) {
 }
 
 static int validate_memory(const struct reading *reading) {
+    static const char every[] =
+        "every n-th layer is computed again by selective or full, one of which is expected: none "
+        "computes nothing again, and auto chooses the layers itself";
     const struct train_config *train = &reading->config->train;
     bool layers = train->recompute == RECOMPUTE_SELECTIVE || train->recompute == RECOMPUTE_FULL;
     bool delta = train->recompute_delta == RECOMPUTE_SAME ? layers
                                                           : train->recompute_delta == RECOMPUTE_SELECTIVE ||
                                                                 train->recompute_delta == RECOMPUTE_FULL;
     if (train->recompute_every > 1 && !layers && !delta)
-        return impossible(reading, "every n-th layer is for selective or full; auto chooses layers itself",
-                          TRAIN(recompute_every), TRAIN(recompute));
+        return impossible(reading, every, TRAIN(recompute_every), TRAIN(recompute));
     if (train->recompute_delta_every > 0 && !delta)
-        return impossible(reading, "every n-th layer is for selective or full; auto chooses layers itself",
-                          TRAIN(recompute_delta_every), TRAIN(recompute_delta), TRAIN(recompute));
+        return impossible(reading, every, TRAIN(recompute_delta_every), TRAIN(recompute_delta),
+                          TRAIN(recompute));
     return GDN_OK;
 }
 

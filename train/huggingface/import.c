@@ -69,7 +69,7 @@ static int write_imported(const char *directory, const char *path, const struct 
     TRY(settings_read(directory, &config));
     int status = params_create(&config.model, NULL, &global);
     if (!status) {
-        status = source_open(directory, &config.model, &global, &source);
+        status = source_open(directory, &config.model, "config.json", &global, &source);
         if (!status) {
             status = write_checkpoint(path, &config, &global, &source, tokenizer, out);
             source_close(&source);
@@ -101,7 +101,7 @@ int huggingface_load(const struct mesh *mesh, const char *directory, const struc
                      const struct checkpoint_content *content, int *missing) {
     struct source source;
     TRY(mesh_agree(mesh, match(directory, config)));
-    int own = source_open(directory, &config->model, content->global, &source),
+    int own = source_open(directory, &config->model, "the run's configuration", content->global, &source),
         status = mesh_agree(mesh, own);
     if (status) {
         if (!own) source_close(&source);

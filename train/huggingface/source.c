@@ -31,15 +31,15 @@ static void shape_text(const long *shape, int ndim, char text[160]) {
     text_append(text, 160, used, "]");
 }
 
-static int verify_tensor(const struct stored_tensor *tensor, const struct row *row) {
+static int verify_tensor(const struct source *s, const struct stored_tensor *tensor, const struct row *row) {
     bool right = tensor->ndim == row->ndim;
     for (int d = 0; d < row->ndim && right; d++) right = tensor->shape[d] == row->shape[d];
     if (!right) {
         char stored[160], wanted[160];
         shape_text(tensor->shape, tensor->ndim, stored);
         shape_text(row->shape, row->ndim, wanted);
-        return gdn_fail(GDN_INPUT, "%s: tensor %s has the shape %s, but config.json makes it %s",
-                        tensor->path, tensor->name, stored, wanted);
+        return gdn_fail(GDN_INPUT, "%s: tensor %s has the shape %s, but %s makes it %s", tensor->path,
+                        tensor->name, stored, s->whose, wanted);
     }
     if (tensor->dtype->load) return GDN_OK;
     return gdn_fail(GDN_INPUT, "%s: tensor %s is %s; float32, bfloat16 or float16 is expected", tensor->path,
@@ -57,7 +57,8 @@ static int verify_tied(const struct source *s, const struct stored_tensor *head)
 }
 
 /* Frequencies of rotary positions, which old files have: they follow from the configuration, and must. */
-static int verify_frequencies(const struct model_config *model, const struct stored_tensor *tensor) {
+static int verify_frequencies(const struct source *s, const struct model_config *model,
+                              const struct stored_tensor *tensor) {
     const int pairs = head_width(model) / 2;
     bool right = tensor->ndim == 1 && tensor->shape[0] == pairs && tensor->dtype->load;
     for (int i = 0; i < pairs && right; i++) {
@@ -67,8 +68,8 @@ static int verify_frequencies(const struct model_config *model, const struct sto
         right = fabs((double)stored - frequency) <= frequency / 128; /* bfloat16 has 8 bits */
     }
     return right ? GDN_OK
-                 : gdn_fail(GDN_INPUT, "%s: %s are other rotary frequencies than config.json's", tensor->path,
-                            tensor->name);
+                 : gdn_fail(GDN_INPUT, "%s: %s are other rotary frequencies than those of %s", tensor->path,
+                            tensor->name, s->whose);
 }
 
 static bool ends_with(const char *text, const char *end) {
@@ -80,9 +81,9 @@ static bool ends_with(const char *text, const char *end) {
 static int verify_stranger(const struct source *s, const struct model_config *model,
                            const struct stored_tensor *tensor) {
     if (model->tie_embeddings && !strcmp(tensor->name, NAME_HEAD)) return verify_tied(s, tensor);
-    if (ends_with(tensor->name, ".rotary_emb.inv_freq")) return verify_frequencies(model, tensor);
-    return gdn_fail(GDN_INPUT, "%s: tensor %s is none of the model that config.json describes", tensor->path,
-                    tensor->name);
+    if (ends_with(tensor->name, ".rotary_emb.inv_freq")) return verify_frequencies(s, model, tensor);
+    return gdn_fail(GDN_INPUT, "%s: tensor %s is none of the model that %s describes", tensor->path,
+                    tensor->name, s->whose);
 }
 
 static bool in_table(const struct table *global, const char *outside) {
@@ -97,7 +98,7 @@ static int verify(const struct source *s, const struct model_config *model, cons
     for (int i = 0; i < global->rows; i++) {
         const struct stored_tensor *tensor = find(s, &global->row[i]);
         if (!tensor) continue; /* found missing by who needs it */
-        TRY(verify_tensor(tensor, &global->row[i]));
+        TRY(verify_tensor(s, tensor, &global->row[i]));
         known++;
     }
     for (int i = 0; i < s->folder.count && known < s->folder.count; i++)
@@ -105,9 +106,10 @@ static int verify(const struct source *s, const struct model_config *model, cons
     return GDN_OK;
 }
 
-int source_open(const char *directory, const struct model_config *model, const struct table *global,
-                struct source *out) {
-    *out = (struct source){.weights = {.name = directory, .has = has, .read = read_lines, .context = out}};
+int source_open(const char *directory, const struct model_config *model, const char *whose,
+                const struct table *global, struct source *out) {
+    *out = (struct source){.whose = whose,
+                           .weights = {.name = directory, .has = has, .read = read_lines, .context = out}};
     TRY(safetensors_folder_open(directory, &out->folder));
     int status = verify(out, model, global);
     if (status) source_close(out);

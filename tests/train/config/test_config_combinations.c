@@ -49,12 +49,17 @@ static void combinations(void **state) {
 
 static void combinations_of_rules(void **state) {
     (void)state;
-    refused("model: {num_layers: 65, rules: [{kind: depth_attention}]}", NULL, "model.rules",
-            "a larger block is expected", "model.num_layers: 65", NULL);
-    refused("model: {rules: [{kind: mix, form: gated, groups: 5}]}", NULL, "model.rules",
-            "divides model.hidden_size", "model.hidden_size: 64", NULL);
-    refused("model: {rules: [{kind: value, form: residual, layers: [0]}]}", NULL, "model.rules",
-            "enters no layer", NULL);
+    refused("model: {num_layers: 65, rules: [{kind: lane}, {kind: depth_attention}]}", NULL,
+            "model.rules[1].block: ", "a larger block is expected", "model.num_layers: 65", NULL);
+    refused("model: {rules: [{kind: mix, form: gated, groups: 5}]}", NULL,
+            "model.rules[0].groups: 5 (line 1)", "divides model.hidden_size", "model.hidden_size: 64", NULL);
+    refused("model: {rules: [{kind: value, form: residual, layers: [0]}]}", NULL,
+            "model.rules[0].layers: [0]", "enters no layer", NULL);
+    refused("model: {rules: [{kind: lane}, {kind: mix, sources: [6]}]}", NULL,
+            "a layer that the model does not have", "model.rules[1].sources: [6]", "model.num_layers: 6",
+            NULL);
+    refused("model: {rules: [{kind: lane}, {kind: mix, layers: [9]}]}", NULL,
+            "a layer that the model does not have", "model.rules[1].layers: [9]", NULL);
     refused("model: {rules: [{kind: value, form: residual}]}\ntrain: {optimizer: muon, muon: {split: "
             "whole}}\nmesh: "
             "{pipeline: 2}",
@@ -65,8 +70,9 @@ static void combinations_of_rules(void **state) {
             "state, added or both is expected", NULL);
     refused("model: {rules: [{kind: depth_attention, layers: [0]}]}", NULL, "model.rules", "enters no layer",
             NULL);
-    refused("model: {rules: [{kind: depth_attention, form: published, place: value}]}", NULL, "model.rules",
-            "place before is expected", NULL);
+    refused("model: {rules: [{kind: depth_attention, form: published, place: value}]}", NULL,
+            "model.rules[0].form: published", "model.rules[0].place: value", "place before is expected",
+            NULL);
     refused("model: {rules: [{kind: dense, place: after}]}", NULL, "model.rules[0].place",
             "expected is one of before, head", NULL);
     refused("model: {rules: [{kind: dense, channels: value}]}", NULL, "model.rules[0].channels is 'value'",
@@ -75,14 +81,14 @@ static void combinations_of_rules(void **state) {
             "output", "query, key or value", NULL);
     refused("model: {rules: [{kind: dense, channels: [key, value, key]}]}", NULL, "has 'key' once more",
             NULL);
-    refused("model: {rules: [{kind: dense, place: head, channels: [key]}]}", NULL, "model.rules",
-            "place before is expected", NULL);
-    refused("model: {rules: [{kind: dense, place: head, period: 2}]}", NULL, "model.rules",
+    refused("model: {rules: [{kind: dense, place: head, channels: [key]}]}", NULL,
+            "model.rules[0].channels: [key]", "place before is expected", NULL);
+    refused("model: {rules: [{kind: dense, place: head, period: 2}]}", NULL, "model.rules[0].period: 2",
             "no period is expected", NULL);
     refused("model: {rules: [{kind: mix, channels: [key]}]}", NULL, "unknown key model.rules[0].channels",
             NULL);
     refused("model: {rules: [{kind: hyper, streams: 6}]}", "model.delta.distances=[]", "2, 4 or 8 streams",
-            NULL);
+            "model.rules[0].streams: 6", NULL);
     refused("model: {rules: [{kind: hyper, streams: 9}]}", "model.delta.distances=[]", "streams is '9'",
             "from 2 to 8", NULL);
     refused("model: {rules: [{kind: hyper, mixing: sinkhorn}]}", NULL, "mixing", "doubly_stochastic", NULL);
@@ -95,7 +101,7 @@ static void combinations_of_rules(void **state) {
         snprintf(text, sizeof text, "model: {rules: [%s]}", others[i]);
         refused(text, "model.delta.distances=[]",
                 i ? "value reads and adds to one" : "lane reads and adds to one", "it is expected alone",
-                NULL);
+                i ? "model.rules[0].kind: hyper" : "model.rules[1].kind: hyper", NULL);
     }
     refused("model: {rules: [{kind: hyper}, {kind: hyper, streams: 2}]}", "model.delta.distances=[]",
             "hyper once more", NULL);

@@ -1,5 +1,5 @@
-# gdn data write --tokenizer on ranks, and after a kill: the same bytes whatever their number and wherever an earlier start has ended; a
-# rank's failure ends all; what cannot be written leaves no output, and the next start goes on.
+# gdn data write --tokenizer on ranks, and after a kill: documents_ranks.sh [RANKS], or on one to four. The same bytes whatever their number
+# and wherever an earlier start has ended; a rank's failure ends all; what cannot be written leaves no output, and the next start goes on.
 
 fail() {
     echo "FAILED: $*" >&2
@@ -25,7 +25,7 @@ write right.h5 || fail "$(cat err)"
 gzip -k lines.jsonl # which is not cut
 files=${files//lines.jsonl/lines.jsonl.gz} write packed.h5 || fail "$(cat err)"
 cmp right.h5 packed.h5 || fail "lines that are cut are other documents"
-for ranks in 1 2 3 4; do
+for ranks in ${1:-1 2 3 4}; do
     on $ranks
     OMP_NUM_THREADS=$((1 + ranks % 2)) write ranks.h5 || fail "$ranks ranks: $(cat err)"
     cmp right.h5 ranks.h5 || fail "$ranks ranks write other bytes"

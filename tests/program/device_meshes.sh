@@ -2,7 +2,7 @@
 # device_meshes.sh: meshes on a device (on_device.sh gives $GDN its device). Losses, norms and evaluations equal one rank's, whichever way buffers
 # travel; both ways, recorded passes, recomputation and a stop in the middle change no bit.
 . "$SOURCE/tests/program/eight_layers.sh"
-sed -i 's/\bsteps: 20/steps: 4/; s/warmup_steps: 5/warmup_steps: 2/; s/eval_interval: 10/eval_interval: 2/; s/batch_size: 16/batch_size: 8/; s/eval_batches: 8/eval_batches: 4/' ./*.yaml
+sed -i 's/\bsteps: 20/steps: 3/; s/warmup_steps: 5/warmup_steps: 2/; s/eval_interval: 10/eval_interval: 3/; s/batch_size: 16/batch_size: 8/; s/eval_batches: 8/eval_batches: 4/' ./*.yaml
 sed -i 's/stage_steps: [0-9]*/stage_steps: 1/' ./*.yaml
 
 for name in mean full_heads adaptive; do on 1.1.1 $name one_$name; done
@@ -80,7 +80,7 @@ expect 3 "$GDN" train adaptive.yaml --run-dir halves --set train.stop_at=2 > hal
 expect 0 "$GDN" train adaptive.yaml --run-dir halves > halves.log 2>&1
 equal one_adaptive halves
 expect 3 mpirun --oversubscribe -n 2 "$GDN" train mean.yaml --run-dir moved --set train.stop_at=1 --set mesh.pipeline=2 > moved.log 2>&1
-expect 3 "$GDN_BINARY" train mean.yaml --run-dir moved --set train.stop_at=3 > moved.log 2>&1
+expect 3 "$GDN_BINARY" train mean.yaml --run-dir moved --set train.stop_at=2 > moved.log 2>&1
 expect 0 "$GDN" train mean.yaml --run-dir moved > moved.log 2>&1
 close one_mean moved
 

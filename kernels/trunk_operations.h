@@ -240,6 +240,10 @@ OPERATION(add_hash,
  * made of. sum may be the first piece. */
 OPERATION(add_parts, (long count, int parts, const real *pieces, real *sum), 0,
           (T * D, EITHER(0, 3, 1), IN(pieces, 3 * T * D), OUT(sum, T * D)), 3, ANY_THREADS)
+/* greatest [count] = the greatest of pieces [parts, count], NaN where one is [any threads]: what maxima over ranks are
+ * made of. greatest may be the first piece. */
+OPERATION(max_parts, (long count, int parts, const real *pieces, real *greatest), 0,
+          (T * D, EITHER(0, 3, 1), IN(pieces, 3 * T * D), OUT(greatest, T * D)), 1, ANY_THREADS)
 /* out [count] = x as bf16, rounded to nearest, ties to even, each NaN 0x7fff (kernels/base/bf16.h) [any threads]:
  * what is sent in half the bytes. */
 OPERATION(to_bf16, (long count, const real *x, uint16_t *out), 0,

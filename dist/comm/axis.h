@@ -2,7 +2,7 @@
  *
  * Sums add in rank order, ((x₀ + x₁) + x₂) + …, for every element, whatever the call and however the data are
  * cut: a result is a function of its terms and their ranks alone. They are exchanged, and added by the
- * backend's add_parts.
+ * backend's add_parts, as maxima are made by its max_parts.
  *
  * Buffers lie in the memory of the axis's device (`ops`); doubles are the host's. From a device, terms go
  * through host memory and MPI, for which a call waits, or over the axis's device communicator
@@ -21,8 +21,9 @@
  * what this rank has handed over for other ranks. By formula, for n elements over p ranks, of which rank r
  * has the part part(n, r) = n·(r+1)/p − n·r/p (integer division): a sum of parts sends n − part(n, r)
  * elements, a gather (p − 1)·part(n, r), a sum both; what is gathered whole (columns, doubles, the terms of a
- * maximum) counts (p − 1) times, and so does a part of an all-to-all. For rows x width, part counts rows. An element has the bytes of its type.
- * axis_formula_… give these to the plan; the calls themselves count what they hand to MPI.
+ * maximum) counts (p − 1) times, and so does a part of an all-to-all. For rows x width, part counts rows. An
+ * element has the bytes of its type. axis_formula_… give these to the plan; the calls themselves count what
+ * they hand to MPI.
  *
  * A planned axis has a size but no MPI: every call on it only adds to `bytes`, by formula, and touches no
  * buffer. */
@@ -120,7 +121,7 @@ void axis_gather_columns(struct axis *axis, const real *x, long rows, long width
 /* Part r of x [size, part] goes to rank r; out [size, part] becomes what came, in rank order: an all-to-all, as it
  * is stored. */
 void axis_exchange(struct axis *axis, const real *x, long part, real *out);
-/* Elementwise maximum. On any device the host computes it, and waits for it. */
+/* Elementwise maximum, NaN where a rank has one. */
 void axis_max(struct axis *axis, real *x, long count);
 /* Sum of doubles, for losses and norms. */
 void axis_sum_doubles(struct axis *axis, double *values, int count);

@@ -277,29 +277,32 @@ int axis_move_columns(struct axis *axis, const real *x, long rows, long width, r
 
 /* ------------------------------------------------------------------------------------------------ maximum */
 
-static void max_of(real *x, const real *pieces, int ranks, long count) {
-    for (long i = 0; i < count; i++) {
-        real max = pieces[i];
-        for (int r = 1; r < ranks; r++) {
-            real other = pieces[r * count + i];
-            if (other > max || other != other) max = other;
-        }
-        x[i] = max;
-    }
-}
-
-static int find_max(struct axis *axis, real *x, real *pieces, long count) {
-    MPI_TRY(MPI_Allgather(x, (int)count, REAL_TYPE, pieces, (int)count, REAL_TYPE, axis->comm));
-    max_of(x, pieces, axis->size, count);
+static int gather_alike(struct axis *axis, const real *x, long count, real *all) {
+    MPI_TRY(MPI_Allgather(x, (int)count, REAL_TYPE, all, (int)count, REAL_TYPE, axis->comm));
     return 0;
 }
 
-/* There are few, so nothing but the host's memory is worth while. */
-int axis_move_max(struct axis *axis, real *x, long count) {
-    if (!axis->staging) return find_max(axis, x, axis->pieces, count);
+static void device_alike(struct axis *axis, const real *x, long count) {
+    const struct device_comm_ops *comms = device_of(axis)->comm;
+    device_of(axis)->move(axis->pieces + axis->index * count, x, bytes_of(count));
+    comms->begin(axis->device_comm, "a maximum");
+    comms->gather(axis->device_comm, axis->pieces, bytes_of(count));
+    comms->join(axis->device_comm, comms->end(axis->device_comm));
+}
+
+static int staged_alike(struct axis *axis, const real *x, long count) {
     struct stopover s;
-    TRY(take(axis, bytes_of(axis->size * count), bytes_of(count), &s));
-    TRY(fetch_one(axis, x, bytes_of(count), s.in));
-    TRY(find_max(axis, s.in, s.out, count));
-    return deliver(axis, &s, x, bytes_of(count));
+    TRY(take(axis, bytes_of(count), bytes_of(axis->size * count), &s));
+    TRY(fetch_one(axis, x, bytes_of(count), s.out));
+    TRY(gather_alike(axis, s.out, count, s.in));
+    return deliver(axis, &s, axis->pieces, bytes_of(axis->size * count));
+}
+
+int axis_move_max(struct axis *axis, real *x, long count) {
+    if (axis->device_comm)
+        device_alike(axis, x, count);
+    else
+        TRY(axis->staging ? staged_alike(axis, x, count) : gather_alike(axis, x, count, axis->pieces));
+    axis->ops->max_parts(count, axis->size, axis->pieces, x);
+    return 0;
 }

@@ -164,6 +164,17 @@ static void add_parts(long count, int parts, const real *pieces, real *sum) {
     }
 }
 
+/* Of a few numbers a token: not worth threads. */
+static void max_parts(long count, int parts, const real *pieces, real *greatest) {
+    if (greatest != pieces) memcpy(greatest, pieces, (size_t)count * sizeof *greatest);
+    for (int p = 1; p < parts; p++)
+#pragma omp simd
+        for (long i = 0; i < count; i++) {
+            const real most = greatest[i], other = pieces[p * count + i];
+            greatest[i] = other > most || other != other ? other : most;
+        }
+}
+
 /* What an update multiplies with; m/c1 and v/c2 become products with numbers that are computed once: √(v/c2)
  * = √v·√(1/c2). */
 struct adamw {
@@ -243,6 +254,7 @@ void ISA_NAME(cpu_vectors)(struct ops *ops) {
     ops->add_squares = add_squares;
     ops->add_hash = add_hash;
     ops->add_parts = add_parts;
+    ops->max_parts = max_parts;
     ops->adamw = adamw;
     ops->nesterov = nesterov;
     ops->unit_norm = unit_norm;

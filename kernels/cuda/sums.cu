@@ -52,20 +52,36 @@ static void add_column_sums(long T, long W, const real *x, long ldx, real *sum) 
 
 /* ------------------------------------------------------------------------------------------- of pieces */
 
-static __global__ void parts_kernel(long count, int parts, const real *pieces, real *sum, bool aligned) {
+struct added {
+    static __device__ real of(real a, real b) { return a + b; }
+};
+struct greater { /* NaN is greatest */
+    static __device__ real of(real a, real b) { return b > a || b != b ? b : a; }
+};
+
+template <typename both>
+static __global__ void parts_kernel(long count, int parts, const real *pieces, real *out, bool aligned) {
     EACH_QUAD(at, count) {
-        quad total = load_quad(pieces + at, count - at, aligned);
+        quad all = load_quad(pieces + at, count - at, aligned);
         for (int p = 1; p < parts; p++) {
             quad q = load_quad(pieces + p * count + at, count - at, aligned);
-            for (int i = 0; i < 4; i++) total.v[i] += q.v[i];
+            for (int i = 0; i < 4; i++) all.v[i] = both::of(all.v[i], q.v[i]);
         }
-        store_quad(sum + at, count - at, aligned, total);
+        store_quad(out + at, count - at, aligned, all);
     }
 }
 
+template <typename both> static void join_parts(long count, int parts, const real *pieces, real *out) {
+    bool aligned = on_quads(pieces, count) && on_quads(out, 0);
+    LAUNCH(parts_kernel<both>, vector_grid(count), VECTOR_BLOCK, 0, count, parts, pieces, out, aligned);
+}
+
 static void add_parts(long count, int parts, const real *pieces, real *sum) {
-    bool aligned = on_quads(pieces, count) && on_quads(sum, 0);
-    LAUNCH(parts_kernel, vector_grid(count), VECTOR_BLOCK, 0, count, parts, pieces, sum, aligned);
+    join_parts<added>(count, parts, pieces, sum);
+}
+
+static void max_parts(long count, int parts, const real *pieces, real *greatest) {
+    join_parts<greater>(count, parts, pieces, greatest);
 }
 
 /* ----------------------------------------------------------------------------------- in double, of all */
@@ -193,6 +209,7 @@ static void add_hash(const real *x, long rows, long width, long ld, uint64_t ind
 extern "C" void cuda_sums(struct ops *ops) {
     ops->add_column_sums = add_column_sums;
     ops->add_parts = add_parts;
+    ops->max_parts = max_parts;
     ops->add_up = add_up;
     ops->add_dot = add_dot;
     ops->add_absolutes = add_absolutes;

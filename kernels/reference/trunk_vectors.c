@@ -133,6 +133,17 @@ static void add_parts(long count, int parts, const real *pieces, real *sum) {
     }
 }
 
+static void max_parts(long count, int parts, const real *pieces, real *greatest) {
+    for (long i = 0; i < count; i++) {
+        real most = pieces[i];
+        for (int p = 1; p < parts; p++) {
+            const real other = pieces[p * count + i];
+            if (other > most || isnan(other)) most = other;
+        }
+        greatest[i] = most;
+    }
+}
+
 static void narrow(long count, const real *x, uint16_t *out) {
     for (long i = 0; i < count; i++) out[i] = bf16_of(x[i]);
 }
@@ -209,6 +220,7 @@ void reference_trunk_vectors(struct ops *ops) {
     ops->add_squares = add_squares;
     ops->add_hash = add_hash;
     ops->add_parts = add_parts;
+    ops->max_parts = max_parts;
     ops->to_bf16 = narrow;
     ops->from_bf16 = widen;
     ops->add_parts_bf16 = add_narrow_parts;

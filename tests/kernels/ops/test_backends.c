@@ -145,11 +145,15 @@ static void add_parts(void **state) {
     EACH_BACKEND for (size_t s = 0; s < COUNT(lengths); s++) for (int parts = 1; parts < 6; parts++) {
         long n = lengths[s];
         snprintf(text, sizeof text, "n %ld parts %d", n, parts);
-        struct buffer *pieces = make("pieces", parts * n, -1, 1), *sum = make("sum", n, -1, 1);
-        operation = "add_parts";
-        EACH_SIDE(i) start(i)->add_parts(n, parts, pieces->x[i], sum->x[i]);
-        EACH_SIDE(i) start(i)->add_parts(n, parts, pieces->x[i], pieces->x[i]);
-        compare(parts, ANY_THREADS);
+        for (int most = 0; most < 2; most++) {
+            struct buffer *pieces = make("pieces", parts * n, -1, 1), *out = make("out", n, -1, 1);
+            operation = most ? "max_parts" : "add_parts";
+            EACH_SIDE(i)
+            for (int in_place = 0; in_place < 2;
+                 in_place++)(most ? start(i)->max_parts : start(i)->add_parts)(
+                n, parts, pieces->x[i], (in_place ? pieces : out)->x[i]);
+            compare(parts, ANY_THREADS);
+        }
     }
 }
 

@@ -58,6 +58,16 @@ static void vectors(void **state) {
     check_near("add_parts", pieces[0], 531);
     check_near("add_parts", pieces[1], 642);
     check_near("add_parts", pieces[2], 30);
+    real values[] = {1, -2, -3, -4, (real)NAN, -1}, greatest[2];
+    ops->max_parts(2, 2, values, greatest);
+    check_near("max_parts", greatest[0], 1);
+    check_near("max_parts", greatest[1], -2);
+    for (int first = 0; first < 2; first++) { /* NaN first, and last */
+        real either[] = {first ? (real)NAN : 1, 5, first ? 1 : (real)NAN, 6};
+        ops->max_parts(2, 2, either, greatest);
+        assert_true(isnan(greatest[0]));
+        check_near("max_parts", greatest[1], 6);
+    }
     ops->copy(6, x, z);
     assert_memory_equal(x, z, sizeof x);
     ops->zero(5, z);

@@ -67,11 +67,7 @@ int h5_open(const char *path, hid_t *file) {
     struct stat is;
     const bool folder = !fstat(fd, &is) && S_ISDIR(is.st_mode);
     close(fd);
-    if (folder)
-        return gdn_fail(
-            GDN_INPUT,
-            "%s is a folder, and an HDF5 file is expected (of a run, its checkpoints/STEP/checkpoint.h5)",
-            path);
+    if (folder) return gdn_fail(GDN_INPUT, "%s is a folder, and an HDF5 file is expected", path);
     HDF5_HOLD();
     h5_quiet();
     hid_t access = h5_access();

@@ -9,13 +9,15 @@ static double dot(long n, const real *x, const real *y) {
     return sum;
 }
 
+/* Of x [n, D], its elements' column. By halves, so that the mean of streams that are the same is each of them
+ * to the bit. */
+static double column_sum(long n, long D, const real *x) {
+    return n == 1 ? (double)x[0] : column_sum(n / 2, D, x) + column_sum(n / 2, D, x + n / 2 * D);
+}
+
 static void streams_sum(long T, long n, long D, real factor, const real *x, real *y) {
     for (long t = 0; t < T; t++)
-        for (long j = 0; j < D; j++) {
-            double sum = 0;
-            for (long i = 0; i < n; i++) sum += x[(t * n + i) * D + j];
-            y[t * D + j] = (real)(factor * sum);
-        }
+        for (long j = 0; j < D; j++) y[t * D + j] = (real)(factor * column_sum(n, D, x + t * n * D + j));
 }
 
 static void streams_spread(long T, long n, long D, real factor, const real *x, real *y) {

@@ -84,7 +84,7 @@ refused "data.validation_fraction 0.001 with train.sequence_length" "$GDN" train
 refused "train.eval_interval is 5, but data.validation" "$GDN" train good.yaml --set train.eval_interval=5 --run-dir r
 refused "model.vocab_size 100" "$GDN" train good.yaml --set model.vocab_size=100 --set data.train=text.h5 --set data.format=hdf5 --run-dir r
 refused "checkpoint.init_from: " "$GDN" train good.yaml --set checkpoint.init_from=text.txt --run-dir r
-refused "checkpoint.init_from: . is a folder, and an HDF5 file is expected" "$GDN" train good.yaml --set checkpoint.init_from=. --run-dir r
+refused "checkpoint.init_from: . is a folder without config.json: an HDF5 file is expected" "$GDN" train good.yaml --set checkpoint.init_from=. --run-dir r
 refused "by selective or full, one of which is expected" "$GDN" train good.yaml --set train.recompute_every=2 --run-dir r
 refused "--resume 'nowhere'" "$GDN" train good.yaml --resume nowhere --run-dir r
 refused "--set train.lr=fast: train.lr is 'fast'" "$GDN" train good.yaml --set train.lr=fast --run-dir r

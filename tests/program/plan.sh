@@ -93,7 +93,7 @@ grep -q "^note .*distances: 5, 9 of no effect: with 4 layers, the farthest sourc
 grep -q "^note .*stage_steps: 1 introduces 2 of the 3 distances in 2 steps" notes && [ "$(grep -c ^note notes)" -eq 1 ] || fail "$(head notes)"
 
 # A kind's own distances beyond the model are no mistake of anyone's.
-"$GDN" plan wide.yaml --flops 1e11 --set model.num_layers=4 --set model.delta.distances=[] --set 'model.rules=[{kind: lane}, {kind: mix, distances: [2, 99], sources: [3]}, {kind: mix}]' > notes
+"$GDN" plan wide.yaml --flops 1e11 --set model.num_layers=4 --set model.delta.distances=[] --set 'model.rules=[{kind: lane}, {kind: mix, distances: [2, 99], sources: [3]}, {kind: mix}, {kind: value, layers: [0]}]' > notes
 grep -q "^note .*model.rules\[1\].distances: 99 of no effect: no layer that mix enters" notes && grep -q "^note .*model.rules\[1\].sources: 3 of no effect" notes && [ "$(grep -c "^note .*model.rules" notes)" -eq 2 ] ||
     fail "$(head notes)"
 

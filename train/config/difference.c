@@ -63,7 +63,8 @@ static bool descend(struct part *now, struct part *before, char path[SHOWN]) {
     } else {
         size_t name = name_length(a);
         if (!name || name != name_length(b) || memcmp(a.at, b.at, name) != 0) return false;
-        text_append(path, SHOWN, strlen(path), ".%.*s", (int)name - 2, a.at);
+        const int quoted = *a.at == '"';
+        text_append(path, SHOWN, strlen(path), ".%.*s", (int)name - 2 - 2 * quoted, a.at + quoted);
         a = (struct part){a.at + name, a.length - name};
         b = (struct part){b.at + name, b.length - name};
     }
@@ -98,7 +99,7 @@ void difference_find(const char *path, const char *now, const char *before, stru
     struct part a = {now, strlen(now)}, b = {before, strlen(before)};
     snprintf(out->path, sizeof out->path, "%s", path);
     while ((too_long(a) || too_long(b)) && descend(&a, &b, out->path)) {}
-    out->whole = a.at == now && !too_long(a);
+    out->whole = !too_long((struct part){now, strlen(now)});
     show(a, alike(a, b), out->now);
     show(b, alike(a, b), out->before);
 }

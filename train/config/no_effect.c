@@ -31,24 +31,27 @@ static bool unread(const struct model_config *model, const struct rule_config *o
     return true;
 }
 
-static bool is_default(int distance, const struct rule_config *defaults) {
-    for (int i = 0; i < defaults->num_distances; i++)
-        if (defaults->distances[i] == distance) return true;
+static bool among(int number, const int *numbers, int count) {
+    for (int i = 0; i < count; i++)
+        if (numbers[i] == number) return true;
     return false;
 }
 
-/* A kind's own distances are for models of any depth: of these nobody is told. */
+/* A kind's own sources and distances are for models of any depth: of these nobody is told. */
 static void print_unread(const struct model_config *model, int entry, FILE *out) {
     const struct rule_config *rule = &model->rules[entry];
     const int sources = rule_has(rule, SETTING_SOURCES) ? rule->num_sources : 0,
               distances = rule_has(rule, SETTING_DISTANCES) ? rule->num_distances : 0;
+    const struct rule_config *own = &rules_row(rule->row)->defaults;
     for (int i = 0; i < sources + distances; i++) {
         struct rule_config only = *rule;
         const bool far = i >= sources;
         only.num_sources = !far, only.num_distances = far;
         only.sources[0] = far ? 0 : rule->sources[i];
         only.distances[0] = far ? rule->distances[i - sources] : 0;
-        if (far && is_default(only.distances[0], &rules_row(rule->row)->defaults)) continue;
+        if (far ? among(only.distances[0], own->distances, own->num_distances)
+                : among(only.sources[0], own->sources, own->num_sources))
+            continue;
         if (!unread(model, &only)) continue;
         fprintf(out,
                 "note      model.rules[%d].%s: %d of no effect: no layer that %s enters has a source there\n",

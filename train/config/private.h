@@ -214,7 +214,7 @@ char *config_text_of(const struct config *config, bool asked);
  * where they can be shown, else the first entry or member that does, whose path is then longer. */
 struct difference {
     char path[SHOWN], now[SHOWN], before[SHOWN];
-    bool whole;
+    bool whole; /* could all of the one now be shown? */
 };
 void difference_find(const char *path, const char *now, const char *before, struct difference *out);
 

@@ -18,6 +18,25 @@ static bool same(const struct key *key, bool exact, const struct config *a, cons
     return value_same(a, b, key);
 }
 
+static void show_weight(const struct data_config *of, int i, char out[SHOWN]) {
+    if (i < of->num_sources)
+        snprintf(out, SHOWN, "%g", of->sources[i].weight);
+    else
+        snprintf(out, SHOWN, "not there");
+}
+
+/* Where two mixtures differ whose files may move: the first weight. */
+static void find_weight(const struct key *key, const struct config *now, const struct config *before,
+                        struct difference *out) {
+    const struct data_config *a = &now->data, *b = &before->data;
+    int i = 0;
+    while (i < a->num_sources && i < b->num_sources && a->sources[i].weight == b->sources[i].weight) i++;
+    *out = (struct difference){.whole = false};
+    snprintf(out->path, sizeof out->path, "%s[%d].weight", key->path, i);
+    show_weight(a, i, out->now);
+    show_weight(b, i, out->before);
+}
+
 /* What is compared: all keys; those that a resume needs and that are not `decided` [CONFIG_KEYS]; or those of
  * the model without its connections and rules. */
 enum compared { COMPARE_ALL, COMPARE_RESUME, COMPARE_TRUNK };
@@ -49,11 +68,14 @@ static int compare(const struct config *now, const struct config *before, const 
         if (!is_compared(c, key) || same(key, c->what == COMPARE_ALL, now, before)) continue;
         char *old = value_text(before, key), *new = value_text(now, key);
         struct difference d;
-        difference_find(key->path, new ? new : "?", old ? old : "?", &d);
+        if (key->type == KEY_SOURCES && c->what != COMPARE_ALL)
+            find_weight(key, now, before, &d);
+        else
+            difference_find(key->path, new ? new : "?", old ? old : "?", &d);
         /* A line each for the first three, the rest in one line: five lines at most. */
         fprintf(out, "%s%s is %s, %s %s", differing < 4 ? "\n  " : "; ", d.path, d.now, c->owner, d.before);
         if (c->what == COMPARE_RESUME && key->asked)
-            fprintf(out, " (to change it: --resume-with %s=%s)", key->path, d.whole ? d.now : "…");
+            fprintf(out, " (to change it: --resume-with %s=%s)", key->path, new &&d.whole ? new : "…");
         differing++;
         free(old);
         free(new);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "data/documents/separator.h"
 #include "train/huggingface/huggingface.h"
@@ -17,10 +18,20 @@ int run_tokenizer_of_checkpoint(const struct checkpoint_info *info, const char *
     return status;
 }
 
+static bool is_folder(const char *path) {
+    struct stat is;
+    return !stat(path, &is) && S_ISDIR(is.st_mode);
+}
+
 int run_tokenizer_of_weights(const char *path, struct carried *out) {
     char *file, *configuration;
     *out = (struct carried){.name = NULL};
     if (huggingface_is(path)) return huggingface_carried(path, out);
+    if (is_folder(path))
+        return gdn_fail(GDN_INPUT,
+                        "%s is a folder without config.json: an HDF5 file is expected, as a run's "
+                        "checkpoints/STEP/checkpoint.h5, or a folder of Hugging Face's",
+                        path);
     int status = checkpoint_initial_tokenizer(path, &file, &configuration);
     if (!status) status = carried_take(path, file, configuration, out);
     free(file);

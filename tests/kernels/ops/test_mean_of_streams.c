@@ -8,7 +8,7 @@
 
 enum { T = 5, D = 77 }; /* no multiple of a vector */
 
-/* All exponents near 1 and many digits, of either sign. */
+/* Many digits, of either sign. */
 static void fill(real x[T * D]) {
     uint32_t state = 1;
     for (long i = 0; i < T * D; i++) {

@@ -31,6 +31,8 @@ static void entries(void **state) {
             "model.rules[1]", "{kind: lane, layers: [1, 2]}", "{kind: lane, layers: [1, 3]}", false);
     differs("[{path: " LONG "}]", "[{path: " LONG "}, {kind: lane}]", "model.rules[1]", "not there", "{kind: lane}", false);
     differs("[{path: " LONG "}, 5]", "[{path: " LONG "}]", "model.rules[1]", "5", "not there", false);
+    differs("[7]", "[8, {path: " LONG "}]", "model.rules[0]", "7", "8",
+            true); /* all of the one now can be asked for */
     /* What brackets, commas and quotes in a text say is not of the list. */
     differs("[\"a, \\\"]}\", " LONG ", 1]", "[\"a, \\\"]}\", " LONG ", 2]", "model.rules[2]", "1", "2", false);
 }
@@ -39,6 +41,8 @@ static void members(void **state) {
     (void)state;
     differs("[0, {path: " LONG ", layers: [1, 2], scale: 5.0}]", "[0, {path: " LONG ", layers: [1, 3], scale: 5.0}]",
             "model.rules[1].layers", "[1, 2]", "[1, 3]", false);
+    differs("{one: " LONG ", \"two\": \"a\"}", "{one: " LONG ", \"two\": \"b\"}", "model.rules.two", "\"a\"",
+            "\"b\"", false);
     /* Other members: nothing to hold one against the other. */
     struct difference d;
     difference_find("model.rules", "[{a: 1, path: " LONG "}]", "[{b: 1, path: " LONG "}]", &d);

@@ -170,7 +170,10 @@ static void resume(void **state) {
     resumes("train.sequence_length=8", "train.sequence_length", "is 8, in the checkpoint 32");
     resumes("data.order=sequential", "data.order", "is sequential, in the checkpoint shuffle");
     resumes("data.validation_fraction=0.5", "data.validation_fraction", "is 0.5, in the checkpoint 0.0");
-    resumes("data.sources=[{path: a, weight: 1}, {path: b, weight: 3}]", "data.sources", "weight: 3.0");
+    resumes("data.sources=[{path: a, weight: 1}, {path: b, weight: 3}]", "data.sources[1].weight",
+            "is 3, in the checkpoint 2");
+    resumes("data.sources=[{path: elsewhere, weight: 1}]", "data.sources[1].weight",
+            "is not there, in the checkpoint 2");
     resumes("model.delta.distances=[]", "model.delta.distances", "is [], in the checkpoint [1, 2, 3, 4]");
     resumes("model.delta.edges=[[1, 0], [3, 1]]", "model.delta.edges", "is [[1, 0], [3, 1]], in the checkpoint []");
     resumes("model.head_dim=16", NULL, NULL); /* what it is without */

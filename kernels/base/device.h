@@ -37,7 +37,8 @@ struct device {
     void (*clear)(void *memory, size_t bytes);                      /* zeros */
 
     /* Between `record` and `recorded` operations, moves and clears are kept instead of run; `repeat` then
-     * runs all of them as one call, as often as wanted (CUDA graphs). Nothing may wait meanwhile, and nothing
+     * runs all of them as one call, as often as wanted (CUDA graphs). Exchanges of device communicators
+     * (device_comm.h) are kept too, all of which have to be joined. Nothing may wait meanwhile, and nothing
      * may be uploaded. `recorded` gives NULL after a failure. NULL: the device has no such thing. */
     void (*record)(void);
     void *(*recorded)(void);

@@ -22,6 +22,7 @@ static gdn_fail_function *fail_text;
 static bool failed;
 static cudaStream_t compute, talk;
 void (*cuda_watch)(void);
+void (*cuda_repeated)(void);
 static void *scratch; /* [WORKSPACE_BYTES] */
 
 void cuda_begin(gdn_fail_function *fail) {
@@ -96,25 +97,34 @@ bool cuda_make_streams(void) {
            !cuda_failed(cudaMalloc(&scratch, WORKSPACE_BYTES), "reserving scratch memory");
 }
 
+static bool recording;
+
+bool cuda_recording(void) {
+    return recording;
+}
+
 /* Operations that are recorded once and repeated as one call: a CUDA graph. What the host would spend on each
  * launch is spent once. Kernels keep the arguments that they were recorded with. */
 void cuda_record(void) {
+    recording = true;
     cuda_failed(cudaStreamBeginCapture(cuda_stream(), cudaStreamCaptureModeThreadLocal), "recording a graph");
 }
 
 void *cuda_recorded(void) {
     cudaGraph_t graph = NULL;
-    cudaGraphExec_t recording = NULL;
+    cudaGraphExec_t made = NULL;
+    recording = false;
     if (cuda_failed(cudaStreamEndCapture(cuda_stream(), &graph), "recording a graph")) return NULL;
-    cuda_failed(cudaGraphInstantiate(&recording, graph, 0), "making a graph");
+    cuda_failed(cudaGraphInstantiate(&made, graph, 0), "making a graph");
     cuda_failed(cudaGraphDestroy(graph), "making a graph");
-    return recording;
+    return made;
 }
 
-void cuda_repeat(void *recording) {
-    cuda_failed(cudaGraphLaunch((cudaGraphExec_t)recording, cuda_stream()), "running a graph");
+void cuda_repeat(void *made) {
+    cuda_failed(cudaGraphLaunch((cudaGraphExec_t)made, cuda_stream()), "running a graph");
+    if (cuda_repeated) cuda_repeated();
 }
 
-void cuda_discard(void *recording) {
-    if (recording) cuda_failed(cudaGraphExecDestroy((cudaGraphExec_t)recording), "releasing a graph");
+void cuda_discard(void *made) {
+    if (made) cuda_failed(cudaGraphExecDestroy((cudaGraphExec_t)made), "releasing a graph");
 }

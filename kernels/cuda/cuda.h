@@ -33,6 +33,10 @@ cudaStream_t cuda_talk(void);
 /* Called again and again while the host waits for the device, which may wait for other processes. NULL:
  * nobody asks. */
 extern void (*cuda_watch)(void);
+/* Called once what was recorded has been queued again. NULL: nobody asks. */
+extern void (*cuda_repeated)(void);
+/* Whether operations are recorded now. */
+bool cuda_recording(void);
 /* nccl.cu: device communicators to other processes' GPUs, or NULL. */
 const struct device_comm_ops *cuda_device_comm(void);
 

@@ -85,6 +85,7 @@ static void upload_piece(void *device, const void *host, size_t bytes) {
 }
 
 static void upload(void *device, const void *host, size_t bytes) {
+    if (cuda_recording()) cuda_fail("an upload while operations are recorded");
     for (size_t done = 0; done < bytes; done += PIECE)
         upload_piece((char *)device + done, (const char *)host + done,
                      bytes - done < PIECE ? bytes - done : PIECE);
@@ -113,6 +114,7 @@ static void clear(void *memory, size_t bytes) {
 
 /* A copy behind the operations queued so far, which may still use what it overwrites. */
 static int start(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, const char *what) {
+    if (cuda_recording()) cuda_fail("%s while operations are recorded", what);
     if (tickets.count == 0) {
         cuda_fail("more than %d copies are under way", TICKETS);
         return -1;

@@ -3,7 +3,9 @@
  *
  * NCCL's communicators are not blocking: a call that has to wait for peers says "in progress", and is asked
  * about until it is done, a peer fails or time is up. Exchanges in flight have a ring of events; the oldest
- * that has not taken place is looked at for how long it has been waited for. */
+ * that has not taken place is looked at for how long it has been waited for. Those that are recorded
+ * (cuda_record) have a ring of their own, which orders the recording's work; of what is repeated one more
+ * place says how long that has been waited for. */
 #include "kernels/cuda/cuda.h"
 
 #ifndef GDN_NCCL
@@ -27,7 +29,10 @@ extern "C" {
 
 static_assert(sizeof(ncclUniqueId) == DEVICE_COMM_ID, "an id is handed over as it is");
 
-enum { PLACES = 1024 }; /* exchanges in flight that are told apart */
+enum {
+    PLACES = 1024,  /* exchanges in flight that are told apart */
+    RECORDED = 256, /* recorded ones that are still to be joined */
+};
 
 struct place {
     cudaEvent_t event; /* NULL: never used */
@@ -42,8 +47,9 @@ struct device_comm {
     int index;
     char name[40];
     double seconds;
-    struct place place[PLACES];
+    struct place place[PLACES + RECORDED];
     unsigned long begun, done; /* exchanges; number n has place n % PLACES */
+    unsigned long recorded;    /* recorded exchanges; number n has place PLACES + n % RECORDED */
     struct device_comm *next;
 };
 
@@ -134,14 +140,14 @@ static void close(struct device_comm *c) {
             *at = c->next;
             break;
         }
-    if (!communicators) cuda_watch = NULL;
+    if (!communicators) cuda_watch = cuda_repeated = NULL;
     while (c->comm && c->done < c->begun) watch(c); /* what is under way */
     if (c->comm) {
         ncclResult_t result = ncclCommFinalize(c->comm);
         poll_call(c, "the end of a device communicator", result);
         if (c->comm) ncclCommDestroy(c->comm);
     }
-    for (int i = 0; i < PLACES; i++)
+    for (int i = 0; i < PLACES + RECORDED; i++)
         if (c->place[i].event) cudaEventDestroy(c->place[i].event);
     if (c->own_queue && c->stream) cudaStreamDestroy(c->stream);
     free(c);
@@ -154,16 +160,23 @@ static void on_result(struct device_comm *c, const char *call, ncclResult_t resu
     if (result != ncclSuccess && result != ncclInProgress) failed(c, call, result);
 }
 
-static struct place *place_of(struct device_comm *c, unsigned long number) {
-    return &c->place[number % PLACES];
+/* Where the next exchange has its place. */
+static int next_place(const struct device_comm *c) {
+    return (int)(cuda_recording() ? PLACES + c->recorded % RECORDED : c->begun % PLACES);
 }
 
-static void begin(struct device_comm *c, const char *call) {
-    struct place *place = place_of(c, c->begun);
-    while (c->comm && c->begun - c->done == PLACES) watch(c); /* a ring's length behind */
+static struct place *take_place(struct device_comm *c, const char *call) {
+    struct place *place = &c->place[next_place(c)];
+    while (!cuda_recording() && c->comm && c->begun - c->done == PLACES)
+        watch(c); /* a ring's length behind */
     if (!place->event)
         cuda_failed(cudaEventCreateWithFlags(&place->event, cudaEventDisableTiming), "creating an event");
     place->call = call;
+    return place;
+}
+
+static void begin(struct device_comm *c, const char *call) {
+    take_place(c, call);
     cuda_failed(cudaEventRecord(operations, cuda_stream()), call);
     cuda_failed(cudaStreamWaitEvent(c->stream, operations, 0), call);
     if (c->comm) on_result(c, call, ncclGroupStart());
@@ -184,13 +197,29 @@ static void gather(struct device_comm *c, void *x, size_t bytes) {
             ncclAllGather((char *)x + (size_t)c->index * bytes, x, bytes, ncclInt8, c->comm, c->stream));
 }
 
-static int end(struct device_comm *c) {
-    unsigned long number = c->begun++;
-    struct place *place = place_of(c, number);
-    if (c->comm) poll_call(c, place->call, ncclGroupEnd());
+/* The place is taken, once the stream has come to its event. */
+static int mark(struct device_comm *c, cudaStream_t stream) {
+    const int ticket = next_place(c);
+    struct place *place = &c->place[ticket];
     place->since = now();
-    cuda_failed(cudaEventRecord(place->event, c->stream), place->call);
-    return (int)(number % PLACES);
+    cuda_failed(cudaEventRecord(place->event, stream), place->call);
+    ++*(cuda_recording() ? &c->recorded : &c->begun);
+    return ticket;
+}
+
+static int end(struct device_comm *c) {
+    const char *call = c->place[next_place(c)].call;
+    if (c->comm) poll_call(c, call, ncclGroupEnd());
+    return mark(c, c->stream);
+}
+
+/* What was recorded is queued behind the operations so far. */
+static void repeated(void) {
+    for (struct device_comm *c = communicators; c; c = c->next) {
+        if (!c->recorded) continue;
+        take_place(c, "recorded exchanges");
+        mark(c, cuda_stream());
+    }
 }
 
 static void join(struct device_comm *c, int ticket) {
@@ -236,6 +265,7 @@ static struct device_comm *open(const struct device_comm_info *end, const char i
     c->next = communicators;
     communicators = c;
     cuda_watch = poll;
+    cuda_repeated = repeated;
     connect(c, end);
     if (c->comm) return c;
     close(c);

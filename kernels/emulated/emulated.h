@@ -4,7 +4,8 @@
  *     block.cc    the threads of one block: each runs until it waits or ends; barriers, warps
  *     launch.cc   a grid's blocks, one after another; what a launch may ask for; shared memory
  *     queue.cc    streams and events: work is kept until somebody waits, and then done in an unkind order
- *     graph.cc    work that is captured, to be queued again
+ *     graph.cc    work that is captured
+ *     replay.cc   what was captured, queued again
  *     memory.cc   device memory, and when the host may touch it
  *     copy.cc     copies, and giving memory back
  *     guard.cc    memory accesses that the hardware refuses
@@ -45,20 +46,39 @@ bool block_run(const std::function<void()> &kernel, bool backwards);
 bool block_runs(void);
 [[noreturn]] void block_abandon(void);
 
+struct emulated_event {
+    struct emulated_stream *stream; /* that it was recorded on */
+    unsigned long recorded, done;   /* how often */
+    unsigned captured;              /* in this capture last; 0: in none */
+};
+
+/* A task of a graph: work, when it is ready where that is asked, or an event of the graph's that is recorded,
+ * or waited for. */
 struct emulated_node {
     std::string name;
     std::function<void()> work;
+    std::function<bool()> ready;
+    int stream, record, wait; /* the graph's; −1: none */
 };
 
 struct emulated_graph {
     std::vector<struct emulated_node> nodes;
+    int streams, events;
+    /* Once it can be launched: */
+    std::vector<cudaStream_t> own;  /* [streams] */
+    std::vector<cudaEvent_t> event; /* [events + 1], the last of a launch */
 };
 
 /* ---- graph.cc: is work for this stream captured; captures it; a fault where a capture does not allow the
- * call. */
+ * call, or none does with a captured event. */
 bool graph_captures(cudaStream_t stream);
-void graph_add(const char *name, std::function<void()> work);
+void graph_add(cudaStream_t stream, const char *name, std::function<bool()> ready,
+               std::function<void()> work);
 bool graph_refuses(const char *call);
+bool graph_refuses_event(const char *call, cudaEvent_t event);
+/* Whether recording an event, or waiting for one, was a capture's affair. */
+bool graph_records(cudaEvent_t event, cudaStream_t stream);
+bool graph_waits(cudaStream_t stream, cudaEvent_t event);
 
 /* ---- memory.cc: device memory is the host's to touch between close and open. */
 void memory_open(void);

@@ -50,6 +50,12 @@ const char *cudaGetErrorString(cudaError_t error) {
         return "an illegal memory access was encountered";
     case cudaErrorStreamCaptureUnsupported:
         return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureUnjoined:
+        return "capturing stream has unjoined work";
+    case cudaErrorStreamCaptureIsolation:
+        return "dependency created on uncaptured work in another stream";
+    case cudaErrorCapturedEvent:
+        return "operation not permitted on an event last recorded in a capturing stream";
     case cudaErrorLaunchFailure:
         return "unspecified launch failure";
     }

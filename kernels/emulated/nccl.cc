@@ -155,6 +155,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *error) {
 static void begin_flight(emulated_communicator *c, const std::vector<struct message> &out,
                          const std::vector<struct message> &in, struct flight *flight) {
     forget(c, false);
+    *flight = {}; /* what was captured is done more than once */
     for (const struct message &m : in) {
         flight->in.emplace_back(m.bytes + 1); /* one more shows a message that is too long */
         flight->request.push_back(MPI_REQUEST_NULL);

@@ -23,11 +23,6 @@ struct emulated_stream {
     std::deque<struct task> tasks;
 };
 
-struct emulated_event {
-    struct emulated_stream *stream; /* that it was recorded on */
-    unsigned long recorded, done;   /* how often */
-};
-
 static std::vector<struct emulated_stream *> &streams = *new std::vector<struct emulated_stream *>();
 static int depth; /* of tasks that run */
 
@@ -105,7 +100,7 @@ static void finish(struct emulated_stream *stream) {
 cudaError_t emulated_enqueue(cudaStream_t stream, const char *name, std::function<void()> work) {
     if (faulted()) return returned(faulted());
     if (graph_captures(stream))
-        graph_add(name, std::move(work));
+        graph_add(stream, name, nullptr, std::move(work));
     else
         stream_of(stream)->tasks.push_back({name, std::move(work), NULL, NULL, 0, nullptr});
     return cudaSuccess;
@@ -114,14 +109,11 @@ cudaError_t emulated_enqueue(cudaStream_t stream, const char *name, std::functio
 cudaError_t emulated_enqueue_when(cudaStream_t stream, const char *name, std::function<bool()> ready,
                                   std::function<void()> work) {
     if (faulted()) return returned(faulted());
-    stream_of(stream)->tasks.push_back({name, std::move(work), NULL, NULL, 0, std::move(ready)});
+    if (graph_captures(stream))
+        graph_add(stream, name, std::move(ready), std::move(work));
+    else
+        stream_of(stream)->tasks.push_back({name, std::move(work), NULL, NULL, 0, std::move(ready)});
     return cudaSuccess;
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-    for (const struct emulated_node &node : exec->nodes)
-        emulated_enqueue(stream, node.name.c_str(), node.work);
-    return returned(faulted());
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
@@ -153,7 +145,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-    if (graph_refuses("cudaStreamWaitEvent")) return returned(faulted());
+    if (graph_waits(stream, event)) return returned(faulted());
     if (event->done < event->recorded)
         stream_of(stream)->tasks.push_back({"an event", nullptr, NULL, event, event->recorded, nullptr});
     return returned(faulted());
@@ -170,13 +162,13 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-    cudaEventSynchronize(event);
+    if (!event->captured) cudaEventSynchronize(event);
     delete event;
     return returned(faulted());
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-    if (graph_refuses("cudaEventRecord")) return returned(faulted());
+    if (graph_records(event, stream)) return returned(faulted());
     event->stream = stream_of(stream);
     event->recorded++;
     event->stream->tasks.push_back({"an event", nullptr, event, NULL, event->recorded, nullptr});
@@ -184,13 +176,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-    if (graph_refuses("cudaEventSynchronize")) return returned(faulted());
+    if (graph_refuses("cudaEventSynchronize") || graph_refuses_event("cudaEventSynchronize", event))
+        return returned(faulted());
     while (event->done < event->recorded) advance(event->stream);
     return back();
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-    if (faulted()) return returned(faulted());
+    if (faulted() || graph_refuses_event("cudaEventQuery", event)) return returned(faulted());
     if (event->done >= event->recorded) return cudaSuccess;
     advance(event->stream);
     back();

@@ -309,6 +309,12 @@ int validate_combinations(struct reading *reading) {
     if (reading->config->train.graphs && reading->config->train.noise_interval > 0)
         return impossible(reading, "a measurement of the noise is no repetition of recorded passes",
                           KEY_PATH(train.graphs), KEY_PATH(train.noise_interval));
+    if (reading->config->train.graphs && reading->config->mesh.size[AXIS_PIPELINE] > 1)
+        return impossible(
+            reading,
+            "stages wait for each other's messages, so their passes cannot be recorded; one of the two is "
+            "expected",
+            KEY_PATH(train.graphs), axis_rows[AXIS_PIPELINE].key);
     if (reading->config->mesh.compress_boundary > 0 && reading->config->train.noise_interval > 0)
         return impossible(reading, "a measurement of the noise would change what boundaries carry over",
                           KEY_PATH(mesh.compress_boundary), KEY_PATH(train.noise_interval));

@@ -26,14 +26,12 @@ int backend_find(const struct mesh *mesh, int *device) {
                                "or choose device cpu");
 }
 
-static int validate_graphs(const struct config *config, const struct mesh *mesh, const struct ops *ops) {
-    if (!config->train.graphs || (ops->device->record && mesh->size == 1)) return 0;
-    return gdn_fail(GDN_INPUT, "train.graphs: %s; false is expected",
-                    mesh->size > 1 ? "passes are recorded on one rank alone, and this run has more"
-                                   : "the cpu has nothing to record passes with");
+static int validate_graphs(const struct config *config, const struct ops *ops) {
+    if (!config->train.graphs || ops->device->record) return 0;
+    return gdn_fail(GDN_INPUT, "train.graphs: the cpu has nothing to record passes with; false is expected");
 }
 
-static int open_device(const struct config *config, const struct mesh *mesh, const struct ops **ops) {
+static int open_device(const struct config *config, const struct ops **ops) {
     static const char *const names[] = {
         [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_EMULATED] = "emulated"};
     const char *name = names[config->device];
@@ -42,7 +40,7 @@ static int open_device(const struct config *config, const struct mesh *mesh, con
     *ops = ops_in(found, (enum precision)config->train.precision);
     if (*ops) {
         TRY(model_validate_device(&config->model, *ops));
-        return validate_graphs(config, mesh, *ops);
+        return validate_graphs(config, *ops);
     }
     return gdn_fail_in(gdn_fail(GDN_INPUT, "device %s does not have it", name), "train.precision");
 }
@@ -52,7 +50,7 @@ int backend_choose(struct config *config, const struct mesh *mesh, const struct 
         TRY(backend_find(mesh, &config->device));
     else
         TRY(choose_gpu(mesh));
-    return mesh_agree(mesh, open_device(config, mesh, ops));
+    return mesh_agree(mesh, open_device(config, ops));
 }
 
 void backend_note(const struct ops *ops, const char *lead, FILE *out) {

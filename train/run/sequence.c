@@ -8,6 +8,7 @@
 #include "train/run/start.h"
 
 #include <math.h>
+#include <string.h>
 
 static const struct {
     const char *name;
@@ -103,6 +104,16 @@ static int check_pieces(const struct run *run) {
                        "mesh.tensor_pieces");
 }
 
+/* So does a recorded pass, which waits for nothing on the host. */
+static int check_graphs(const struct run *run) {
+    const bool staged = run->mesh.transport && !strcmp(run->mesh.transport, "staged");
+    if (!run->config.train.graphs || run->mesh.size == 1 || !staged) return 0;
+    return gdn_fail_in(
+        gdn_fail(GDN_INPUT, "passes on several ranks are recorded with exchanges by nccl alone, and here the "
+                            "transport is staged: false is expected"),
+        "train.graphs");
+}
+
 static int prepare(struct run *run, FILE *log) {
     TRY(ranks_arrange(&run->mesh, run->config.mesh.size));
     TRY(ranks_share_cores(&run->mesh, log));
@@ -111,6 +122,7 @@ static int prepare(struct run *run, FILE *log) {
     TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)run->config.mesh.transport,
                  run->config.watchdog.step));
     TRY(check_pieces(run));
+    TRY(check_graphs(run));
     run->loss_scale = loss_scale_start(run->ops->precision);
     return mesh_agree(&run->mesh, divide(run));
 }

@@ -29,7 +29,7 @@ struct execution {
     const struct state *state;
     struct sync *sync;
     struct optimizer *optimizer;
-    bool graphs; /* record passes and repeat them (recording.h): on one rank, with nothing that waits in a
+    bool graphs; /* record passes and repeat them (recording.h): of one stage, with nothing that waits in a
                     pass */
 };
 

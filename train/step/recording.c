@@ -23,18 +23,32 @@ enum recording_way recording_way(struct recording *r, const struct loss_options 
     return r->kept ? RECORDING_REPEAT : RECORDING_RECORD;
 }
 
-void recording_begin(struct recording *r) {
+/* What axes have counted since, with `sign` −1, and up to now, with 1. */
+static void count(struct recording *r, const struct mesh *mesh, int sign) {
+    for (int a = 0; a < axes_count(); a++) {
+        r->bytes[a] += sign * mesh->axis[a].bytes;
+        r->calls[a] += sign * mesh->axis[a].calls;
+    }
+}
+
+void recording_begin(struct recording *r, const struct mesh *mesh) {
+    memset(r->bytes, 0, sizeof r->bytes);
+    memset(r->calls, 0, sizeof r->calls);
+    count(r, mesh, -1);
     r->device->record();
 }
 
-int recording_end(struct recording *r, int status) {
+int recording_end(struct recording *r, const struct mesh *mesh, int status) {
+    count(r, mesh, 1);
     r->kept = r->device->recorded();
     if (!status) status = r->device->status();
-    if (!status) recording_repeat(r);
+    if (!status) r->device->repeat(r->kept); /* whose exchanges were counted as they were recorded */
     return status;
 }
 
-void recording_repeat(struct recording *r) {
+void recording_repeat(struct recording *r, struct mesh *mesh) {
+    for (int a = 0; a < axes_count(); a++)
+        mesh->axis[a].bytes += r->bytes[a], mesh->axis[a].calls += r->calls[a];
     r->device->repeat(r->kept);
 }
 

@@ -110,10 +110,10 @@ static int passes_or_recording(struct executor *x) {
     case RECORDING_EXECUTE:
         return passes(x);
     case RECORDING_RECORD:
-        recording_begin(&x->recording);
-        return recording_end(&x->recording, passes(x));
+        recording_begin(&x->recording, x->e.mesh);
+        return recording_end(&x->recording, x->e.mesh, passes(x));
     case RECORDING_REPEAT:
-        recording_repeat(&x->recording);
+        recording_repeat(&x->recording, x->e.mesh);
         return status_of(&x->e);
     }
     return 0;

@@ -277,32 +277,11 @@ int axis_move_columns(struct axis *axis, const real *x, long rows, long width, r
 
 /* ------------------------------------------------------------------------------------------------ maximum */
 
-static int gather_alike(struct axis *axis, const real *x, long count, real *all) {
-    MPI_TRY(MPI_Allgather(x, (int)count, REAL_TYPE, all, (int)count, REAL_TYPE, axis->comm));
-    return 0;
-}
-
-static void device_alike(struct axis *axis, const real *x, long count) {
-    const struct device_comm_ops *comms = device_of(axis)->comm;
-    device_of(axis)->move(axis->pieces + axis->index * count, x, bytes_of(count));
-    comms->begin(axis->device_comm, "a maximum");
-    comms->gather(axis->device_comm, axis->pieces, bytes_of(count));
-    comms->join(axis->device_comm, comms->end(axis->device_comm));
-}
-
-static int staged_alike(struct axis *axis, const real *x, long count) {
-    struct stopover s;
-    TRY(take(axis, bytes_of(count), bytes_of(axis->size * count), &s));
-    TRY(fetch_one(axis, x, bytes_of(count), s.out));
-    TRY(gather_alike(axis, s.out, count, s.in));
-    return deliver(axis, &s, axis->pieces, bytes_of(axis->size * count));
-}
-
 int axis_move_max(struct axis *axis, real *x, long count) {
-    if (axis->device_comm)
-        device_alike(axis, x, count);
-    else
-        TRY(axis->staging ? staged_alike(axis, x, count) : gather_alike(axis, x, count, axis->pieces));
-    axis->ops->max_parts(count, axis->size, axis->pieces, x);
+    const int ranks = axis->size;
+    axis_find_pieces(axis, ranks, count, 0, count);
+    device_of(axis)->move(axis->pieces + axis->index * count, x, bytes_of(count));
+    TRY(axis_move_rows(axis, axis->pieces, ranks * count, WIRE_STORED));
+    axis->ops->max_parts(count, ranks, axis->pieces, x);
     return 0;
 }

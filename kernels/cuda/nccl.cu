@@ -165,14 +165,13 @@ static int next_place(const struct device_comm *c) {
     return (int)(cuda_recording() ? PLACES + c->recorded % RECORDED : c->begun % PLACES);
 }
 
-static struct place *take_place(struct device_comm *c, const char *call) {
+static void take_place(struct device_comm *c, const char *call) {
     struct place *place = &c->place[next_place(c)];
     while (!cuda_recording() && c->comm && c->begun - c->done == PLACES)
         watch(c); /* a ring's length behind */
     if (!place->event)
         cuda_failed(cudaEventCreateWithFlags(&place->event, cudaEventDisableTiming), "creating an event");
     place->call = call;
-    return place;
 }
 
 static void begin(struct device_comm *c, const char *call) {

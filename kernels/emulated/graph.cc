@@ -21,9 +21,14 @@ static struct capture {
 
 static unsigned captures; /* so far */
 
+/* Where it is in the list; −1: nowhere. */
+template <typename T> static int place_in(const std::vector<T> &list, T item) {
+    auto found = std::find(list.begin(), list.end(), item);
+    return found == list.end() ? -1 : (int)(found - list.begin());
+}
+
 static int number_of(cudaStream_t stream) {
-    auto found = std::find(capture->stream.begin(), capture->stream.end(), stream);
-    return found == capture->stream.end() ? -1 : (int)(found - capture->stream.begin());
+    return place_in(capture->stream, stream);
 }
 
 bool graph_captures(cudaStream_t stream) {
@@ -56,12 +61,14 @@ bool graph_refuses_event(const char *call, cudaEvent_t event) {
 bool graph_records(cudaEvent_t event, cudaStream_t stream) {
     event->captured = 0;
     if (!graph_captures(stream)) return false;
-    size_t n =
-        (size_t)(std::find(capture->event.begin(), capture->event.end(), event) - capture->event.begin());
-    if (n == capture->event.size()) capture->event.push_back(event), capture->recorded.push_back(seen());
+    int n = place_in(capture->event, event);
+    if (n < 0) {
+        n = (int)capture->event.size();
+        capture->event.push_back(event), capture->recorded.push_back(seen());
+    }
     const int from = number_of(stream);
-    add(from, {"an event", nullptr, nullptr, 0, (int)n, -1});
-    capture->recorded[n] = capture->at[(size_t)from];
+    add(from, {"an event", nullptr, nullptr, 0, n, -1});
+    capture->recorded[(size_t)n] = capture->at[(size_t)from];
     event->captured = captures;
     return true;
 }
@@ -79,11 +86,10 @@ bool graph_waits(cudaStream_t stream, cudaEvent_t event) {
             return fault(cudaErrorInvalidValue, "more than %d streams are captured", STREAMS), true;
         capture->stream.push_back(stream);
     }
-    const size_t n =
-        (size_t)(std::find(capture->event.begin(), capture->event.end(), event) - capture->event.begin());
-    for (size_t s = 0; s < STREAMS; s++)
-        capture->at[(size_t)to][s] = std::max(capture->at[(size_t)to][s], capture->recorded[n][s]);
-    add(to, {"an event", nullptr, nullptr, 0, -1, (int)n});
+    const int n = place_in(capture->event, event);
+    seen &known = capture->at[(size_t)to];
+    for (size_t s = 0; s < STREAMS; s++) known[s] = std::max(known[s], capture->recorded[(size_t)n][s]);
+    add(to, {"an event", nullptr, nullptr, 0, -1, n});
     return true;
 }
 

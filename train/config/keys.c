@@ -122,17 +122,14 @@ const struct key config_keys[] = {
 
     {"model.exit.layers", KEY_INTS, offsetof(struct config, model.exit.layers), "[]", COUNT(0),
      .count_offset = offsetof(struct config, model.exit.num_layers), RESUME,
-     .help = "layers below the last, at most 16, increasing, whose outputs the head reads too, by a norm of "
-             "their own: exits, "
+     .help = "layers below the last, at most 16, increasing, whose outputs the head reads too, by a norm of their own: exits, "
              "whose losses join the loss, and by which gdn generate --exit leaves early"},
     {"model.exit.weights", KEY_REALS, offsetof(struct config, model.exit.weights), "[]", ABOVE_0,
      .count_offset = offsetof(struct config, model.exit.num_weights), RESUME,
-     .help = "weights of the exits' losses beside the last layer's, whose weight is 1: one for each of "
-             "exit.layers"},
+     .help = "weights of the exits' losses beside the last layer's, whose weight is 1: one for each of exit.layers"},
     CHOICE(model.exit.curriculum, "none", .choices = "none|rotate|gradual", RESUME,
-           .help =
-               "which exits a step has: all; one in turn, with its weight times their number; or one after "
-               "the other from the deepest up, all from half of the steps on"),
+           .help = "which exits a step has: all; one in turn, with its weight times their number; or one after "
+                   "the other from the deepest up, all from half of the steps on"),
 
     {"model.rules", KEY_RULES, offsetof(struct config, model.rules), "[]",
      .count_offset = offsetof(struct config, model.num_rules), RESUME,
@@ -185,10 +182,9 @@ const struct key config_keys[] = {
     DROPOUT(residual, "what attention and MLP add to the stream"),
     DROPOUT(attention, "attention's probabilities"),
     DROPOUT(gate, "the gates of delta connections"),
-    {"train.dropout.layer", TYPE(config, model.dropout.layer), offsetof(struct config, model.dropout.layer),
-     "0.0", BELOW_1,
-     .help = "training leaves the last layer out, for the whole batch, in this part of steps, drawn by seed "
-             "and step, "
+    {"train.dropout.layer", TYPE(config, model.dropout.layer), offsetof(struct config, model.dropout.layer), "0.0",
+     BELOW_1,
+     .help = "training leaves the last layer out, for the whole batch, in this part of steps, drawn by seed and step, "
              "and others less often: layer l in 2^(l/(num_layers - 1)) - 1 times that"},
     ROW(train.seed, "1", .max = (double)UINT64_MAX, RESUME,
         .help = "of the initial weights and the data order"),
@@ -218,10 +214,8 @@ const struct key config_keys[] = {
              "computed of it stays fp32. Not with compress_sources"},
     ROW(train.graphs, "false",
         .help = "record a step's passes on the device once and repeat them as one call (CUDA graphs), which "
-                "saves "
-                "launches where operations are short; without pipeline ranks, and on several ranks with "
-                "transport nccl. "
-                "Changes no bit"),
+                "saves launches where operations are short; without pipeline ranks, and on several ranks "
+                "with transport nccl. Changes no bit"),
     CHOICE(train.recompute, "none", .choices = "none|selective|full|auto",
            .help =
                "what a layer's backward pass computes again instead of keeping it: nothing; what is large "
@@ -247,17 +241,12 @@ const struct key config_keys[] = {
             "is), on micro_batch_size and on where stages end. Saves memory with many more layers than "
             "distances (see gdn plan)"),
     CHOICE(train.prune.by, "none", .choices = "none|contribution|first_order|leave_one_out", RESUME,
-           .help = "delta connections go while training goes on, the least important first: by gate x "
-                   "contribution, by "
-                   "what the loss would gain without them to first order (gradient x contribution), or by "
-                   "what the loss on "
-                   "validation data does gain without each alone, measured at each change: an evaluation for "
-                   "each connection"),
-    CHOICE(
-        train.prune.rule, "budget", .choices = "budget|threshold|adaptive", RESUME,
-        .help =
-            "how many: to the part keep, fewer and fewer by a cubic schedule; those of less importance than "
-            "threshold; or than threshold (1 + 0.1 step/10000)"),
+           .help = "delta connections go while training goes on, the least important first: by gate x contribution, by "
+                   "what the loss would gain without them to first order (gradient x contribution), or by what the loss on "
+                   "validation data does gain without each alone, measured at each change: an evaluation for each connection"),
+    CHOICE(train.prune.rule, "budget", .choices = "budget|threshold|adaptive", RESUME,
+           .help = "how many: to the part keep, fewer and fewer by a cubic schedule; those of less importance than "
+                   "threshold; or than threshold (1 + 0.1 step/10000)"),
     ROW(train.prune.keep, "0.5", UP_TO_1, RESUME,
         .help = "part of all connections that is left from end on; with a threshold, at least"),
     ROW(train.prune.threshold, "0.0", FROM(0), RESUME, .help = "threshold, adaptive: of the importance"),
@@ -265,12 +254,10 @@ const struct key config_keys[] = {
     ROW(train.prune.end, "0", STEPS(0), RESUME, .help = "the last one, above begin"),
     ROW(train.prune.interval, "100", STEPS(1), RESUME, .help = "between the two, every so many steps"),
     ROW(train.prune.regrow, "0.0", UP_TO_1, RESUME,
-        .help = "part of the connections left that gives way, at a change, to the most important of those "
-                "that have gone; it falls "
+        .help = "part of the connections left that gives way, at a change, to the most important of those that have gone; it falls "
                 "in a line to none at end. 0: what has gone stays gone"),
     ROW(train.prune.batches, "4", STEPS(1), RESUME,
-        .help =
-            "leave_one_out: batches of batch_size of the first validation set, the same ones at each change"),
+        .help = "leave_one_out: batches of batch_size of the first validation set, the same ones at each change"),
     ROW(train.eval_interval, "0", STEPS(0), .help = "steps between evaluations; 0: none"),
     ROW(train.eval_batches, "0", STEPS(0),
         .help = "batches of an evaluation; 0: every validation sequence, each once"),
@@ -293,19 +280,15 @@ const struct key config_keys[] = {
                  "(multihead)"),
     AXIS(pipeline, AXIS_PIPELINE, "1", COUNT(1),
          .help = "ranks that have the layers one after the other, as stages of a pipeline"),
-    AXIS(
-        context, AXIS_CONTEXT, "1", COUNT(1),
-        .help =
-            "ranks that share every sequence, for contexts that no rank can hold: each has two pieces of it, "
-            "which attention brings together as context_exchange says (sequence_length a multiple of 2 x "
-            "context; "
-            "without compression)"),
+    AXIS(context, AXIS_CONTEXT, "1", COUNT(1),
+         .help = "ranks that share every sequence, for contexts that no rank can hold: each has two pieces of it, "
+                 "which attention brings together as context_exchange says (sequence_length a multiple of 2 x context; "
+                 "without compression)"),
     CHOICE(mesh.context_exchange, "gather", .rows = exchange_words,
-           .help =
-               "how context ranks bring a sequence together for attention: keys and values of all go to all "
-               "(gather); they go round from rank to rank while others are computed with, so that "
-               "memory does not grow with the sequence's (ring); or each rank gets all of its share of "
-               "the heads and gives it back (heads; num_kv_heads / tensor a multiple of context)"),
+           .help = "how context ranks bring a sequence together for attention: keys and values of all go to all "
+                   "(gather); they go round from rank to rank while others are computed with, so that "
+                   "memory does not grow with the sequence's (ring); or each rank gets all of its share of "
+                   "the heads and gives it back (heads; num_kv_heads / tensor a multiple of context)"),
     ROW(mesh.interleave, "1", COUNT(1),
         .help = "stages of each pipeline rank, pipeline x interleave <= num_layers; more: it idles less at a "
                 "step's ends, but sends more"),
@@ -314,17 +297,13 @@ const struct key config_keys[] = {
         .help =
             "order of a pipeline's passes: one forward and one backward in turn; or the same with gradients "
             "of weights "
-            "computed where ranks would wait, within the memory of 1f1b's largest rank and to the same bits; "
-            "or "
-            "zero_bubble_v, with two spans of layers on each rank, so that the first has the first and the "
-            "last "
-            "(both: pipeline of 2 or more, interleave 1, precision other than fp8; v: 2 x pipeline <= "
-            "num_layers)"),
+            "computed where ranks would wait, within the memory of 1f1b's largest rank and to the same bits; or "
+            "zero_bubble_v, with two spans of layers on each rank, so that the first has the first and the last "
+            "(both: pipeline of 2 or more, interleave 1, precision other than fp8; v: 2 x pipeline <= num_layers)"),
     ROW(mesh.schedule_memory, "0.0", .min = 0, .max = 1e9,
-        .help =
-            "GiB of a rank that training may take up for gradients of weights to wait, in zero_bubble and "
-            "zero_bubble_v: weights, gradients, optimiser, all that passes keep; 0: zero_bubble's as much as "
-            "1f1b's largest rank takes, zero_bubble_v's a set for one pass"),
+        .help = "GiB of a rank that training may take up for gradients of weights to wait, in zero_bubble and "
+                "zero_bubble_v: weights, gradients, optimiser, all that passes keep; 0: zero_bubble's as much as "
+                "1f1b's largest rank takes, zero_bubble_v's a set for one pass"),
     CHOICE(mesh.delta, "channel", .choices = "channel|connection",
            .help = "tensor ranks share each connection's channels, or each holds some connections whole"),
     ROW(mesh.sequence_parallel, "false",
@@ -332,9 +311,8 @@ const struct key config_keys[] = {
             "a tensor rank normalises, adds up and keeps its own tokens only; others' are gathered where a "
             "product needs them, on the way back again: less memory and arithmetic, more bytes sent"),
     ROW(mesh.tensor_pieces, "1", .min = 1, .max = 64,
-        .help =
-            "products whose terms tensor ranks sum are multiplied in so many pieces of rows; a piece's sum "
-            "travels while the next is multiplied. 1: at once, and each sum is waited for"),
+        .help = "products whose terms tensor ranks sum are multiplied in so many pieces of rows; a piece's sum "
+                "travels while the next is multiplied. 1: at once, and each sum is waited for"),
     CHOICE(mesh.transport, "auto", .choices = "auto|staged|nccl",
            .help =
                "how ranks on devices exchange what lies there: through host memory and MPI; by NCCL, where "
@@ -347,10 +325,8 @@ const struct key config_keys[] = {
     ROW(mesh.overlap, "true",
         .help = "sum gradients over data ranks while the last micro-batch's backward pass still runs"),
     ROW(mesh.sum_group, "1", COUNT(1),
-        .help = "so many neighbouring data ranks, as a rule those of a node, sum gradients among themselves "
-                "first; "
-                "then these sums are summed, so that 1/sum_group as much leaves the node. It divides data x "
-                "context; "
+        .help = "so many neighbouring data ranks, as a rule those of a node, sum gradients among themselves first; "
+                "then these sums are summed, so that 1/sum_group as much leaves the node. It divides data x context; "
                 "1: all at once"),
     ROW(mesh.narrow_sources, "true",
         .help = "bottleneck sources cross stages as their projections where those are fewer bytes"),

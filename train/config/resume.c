@@ -6,16 +6,19 @@
 
 #include "kernels/base/status.h"
 
+/* Sources of two mixtures, from the first on, that have the same weights. */
+static int alike_weights(const struct data_config *a, const struct data_config *b) {
+    int i = 0;
+    while (i < a->num_sources && i < b->num_sources && a->sources[i].weight == b->sources[i].weight) i++;
+    return i;
+}
+
 /* Whether the run's data or model would be the same. A mixture's files may move unless `exact`, its weights
  * may not change. */
 static bool same(const struct key *key, bool exact, const struct config *a, const struct config *b) {
-    if (key->type == KEY_SOURCES && !exact) {
-        if (a->data.num_sources != b->data.num_sources) return false;
-        for (int i = 0; i < a->data.num_sources; i++)
-            if (a->data.sources[i].weight != b->data.sources[i].weight) return false;
-        return true;
-    }
-    return value_same(a, b, key);
+    if (key->type != KEY_SOURCES || exact) return value_same(a, b, key);
+    const int alike = alike_weights(&a->data, &b->data);
+    return alike == a->data.num_sources && alike == b->data.num_sources;
 }
 
 static void show_weight(const struct data_config *of, int i, char out[SHOWN]) {
@@ -28,13 +31,11 @@ static void show_weight(const struct data_config *of, int i, char out[SHOWN]) {
 /* Where two mixtures differ whose files may move: the first weight. */
 static void find_weight(const struct key *key, const struct config *now, const struct config *before,
                         struct difference *out) {
-    const struct data_config *a = &now->data, *b = &before->data;
-    int i = 0;
-    while (i < a->num_sources && i < b->num_sources && a->sources[i].weight == b->sources[i].weight) i++;
+    const int i = alike_weights(&now->data, &before->data);
     *out = (struct difference){.whole = false};
     snprintf(out->path, sizeof out->path, "%s[%d].weight", key->path, i);
-    show_weight(a, i, out->now);
-    show_weight(b, i, out->before);
+    show_weight(&now->data, i, out->now);
+    show_weight(&before->data, i, out->before);
 }
 
 /* What is compared: all keys; those that a resume needs and that are not `decided` [CONFIG_KEYS]; or those of

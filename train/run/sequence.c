@@ -8,7 +8,6 @@
 #include "train/run/start.h"
 
 #include <math.h>
-#include <string.h>
 
 static const struct {
     const char *name;
@@ -94,20 +93,23 @@ static int can_prune(const struct run *run) {
                     run->ops->device->describe());
 }
 
-/* What goes through host memory is waited for. */
+/* Do a device's buffers go through host memory, for which the host waits? */
+static bool is_staged(const struct axis *axis) {
+    return axis->size > 1 && axis->staging && !axis->device_comm;
+}
+
 static int check_pieces(const struct run *run) {
-    const struct axis *axis = &run->mesh.axis[AXIS_TENSOR];
-    if (run->config.mesh.tensor_pieces == 1 || axis->size == 1 || !axis->staging || axis->device_comm) return 0;
+    if (run->config.mesh.tensor_pieces == 1 || !is_staged(&run->mesh.axis[AXIS_TENSOR])) return 0;
     return gdn_fail_in(gdn_fail(GDN_INPUT,
                                 "sums of a device's buffers travel beside products over nccl alone, and "
                                 "here the transport is staged: 1 is expected"),
                        "mesh.tensor_pieces");
 }
 
-/* So does a recorded pass, which waits for nothing on the host. */
 static int check_graphs(const struct run *run) {
-    const bool staged = run->mesh.transport && !strcmp(run->mesh.transport, "staged");
-    if (!run->config.train.graphs || run->mesh.size == 1 || !staged) return 0;
+    bool staged = false;
+    for (int a = 0; a < axes_count(); a++) staged |= is_staged(&run->mesh.axis[a]);
+    if (!run->config.train.graphs || !staged) return 0;
     return gdn_fail_in(
         gdn_fail(GDN_INPUT, "passes on several ranks are recorded with exchanges by nccl alone, and here the "
                             "transport is staged: false is expected"),

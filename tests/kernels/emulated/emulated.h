@@ -1,5 +1,5 @@
-/* For tests of the emulated device: launches on stream 0, and faults, which end a device's life and so happen
- * in a child. */
+/* For tests of the emulated device: launches, streams and events, and faults, which end a device's life and
+ * so happen in a child. */
 #ifndef GDN_TEST_EMULATED_H
 #define GDN_TEST_EMULATED_H
 
@@ -29,6 +29,24 @@ static inline cudaError_t launch_on(cudaStream_t stream, const char *name, void 
 
 #define RUN(kernel, grid, block, shared, ...)                                                                \
     launch_on(NULL, #kernel, kernel, grid, block, shared, __VA_ARGS__)
+
+#define RUN_ON(stream, kernel, ...) launch_on(stream, #kernel, kernel, 1, 1, 0, __VA_ARGS__)
+
+static inline cudaStream_t new_stream(void) {
+    cudaStream_t stream;
+    assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    return stream;
+}
+
+static inline cudaEvent_t new_event(void) {
+    cudaEvent_t event;
+    assert_int_equal(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+    return event;
+}
+
+static inline __global__ void put(int value, int *at) {
+    *at = value;
+}
 
 /* Memory that the host sees as well; 0xff in every byte. */
 template <typename T> static inline T *managed(size_t count) {

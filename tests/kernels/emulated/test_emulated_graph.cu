@@ -2,27 +2,9 @@
  * is queued, each time that a graph is launched; and each rule of a capture is seen to be kept. */
 #include "tests/kernels/emulated/emulated.h"
 
-static __global__ void put(int value, int *at) {
-    *at = value;
-}
-
 static __global__ void add_one(const int *from, int *to) {
     *to = *from + 1;
 }
-
-static cudaStream_t new_stream(void) {
-    cudaStream_t stream;
-    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    return stream;
-}
-
-static cudaEvent_t new_event(void) {
-    cudaEvent_t event;
-    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    return event;
-}
-
-#define RUN_ON(stream, kernel, ...) launch_on(stream, #kernel, kernel, 1, 1, 0, __VA_ARGS__)
 
 static void begin(cudaStream_t stream) {
     cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);

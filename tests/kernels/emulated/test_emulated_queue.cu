@@ -4,27 +4,9 @@
 
 #include <signal.h>
 
-static __global__ void put(int value, int *at) {
-    *at = value;
-}
-
 static __global__ void copy_one(const int *from, int *to) {
     *to = *from;
 }
-
-static cudaStream_t new_stream(void) {
-    cudaStream_t stream;
-    assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-    return stream;
-}
-
-static cudaEvent_t new_event(void) {
-    cudaEvent_t event;
-    assert_int_equal(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
-    return event;
-}
-
-#define RUN_ON(stream, kernel, ...) launch_on(stream, #kernel, kernel, 1, 1, 0, __VA_ARGS__)
 
 /* ------------------------------------------------------------------ laziness */
 

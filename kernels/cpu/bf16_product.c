@@ -5,7 +5,6 @@
 
 #ifdef GDN_ONEDNN
 
-#include <dnnl.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "kernels/base/bf16.h"
 #include "kernels/base/hash.h"
+#include "kernels/cpu/onednn.h"
 
 enum {
     MAX_SHAPES = 1024,
@@ -65,15 +65,14 @@ const char *bf16_product_describe(void) {
 static dnnl_status_t lay_out(dnnl_memory_desc_t *matrix, dnnl_data_type_t type, long rows, long columns,
                              int64_t transposed, int64_t ld) {
     const dnnl_dims_t dims = {rows, columns}, strides = {transposed ? 1 : ld, transposed ? ld : 1};
-    return dnnl_memory_desc_init_by_strides(matrix, 2, dims, type, strides);
+    return onednn_lay_out(matrix, type, dims, strides);
 }
 
-static dnnl_status_t describe(const struct shape *s, struct compiled *out, dnnl_matmul_desc_t *product) {
-    dnnl_status_t status = lay_out(&out->matrix[A], dnnl_bf16, s->m, s->k, s->transposed[0], s->ld[0]);
-    if (!status) status = lay_out(&out->matrix[B], dnnl_bf16, s->k, s->n, s->transposed[1], s->ld[1]);
-    if (!status) status = lay_out(&out->matrix[C], dnnl_f32, s->m, s->n, 0, s->ldc);
-    return status ? status
-                  : dnnl_matmul_desc_init(product, &out->matrix[A], &out->matrix[B], NULL, &out->matrix[C]);
+static dnnl_status_t describe(const struct shape *s, dnnl_memory_desc_t matrix[MATRICES]) {
+    dnnl_status_t status = lay_out(&matrix[A], dnnl_bf16, s->m, s->k, s->transposed[0], s->ld[0]);
+    if (!status) status = lay_out(&matrix[B], dnnl_bf16, s->k, s->n, s->transposed[1], s->ld[1]);
+    if (!status) status = lay_out(&matrix[C], dnnl_f32, s->m, s->n, 0, s->ldc);
+    return status;
 }
 
 static dnnl_status_t set_attributes(const struct shape *s, dnnl_primitive_attr_t attributes) {
@@ -81,7 +80,7 @@ static dnnl_status_t set_attributes(const struct shape *s, dnnl_primitive_attr_t
     dnnl_status_t status = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
     if (status || !s->add) return status;
     if ((status = dnnl_post_ops_create(&after))) return status;
-    status = dnnl_post_ops_append_sum(after, 1);
+    status = onednn_add_sum(after);
     if (!status) status = dnnl_primitive_attr_set_post_ops(attributes, after);
     dnnl_post_ops_destroy(after);
     return status;
@@ -94,49 +93,29 @@ static bool wants_older(const struct shape *s) {
     return !amx() && s->n >= 384 && s->m >= 256 && !far_columns;
 }
 
-/* The library's older product of what is described; false: it has none. */
-static bool find_older(const dnnl_matmul_desc_t *product, dnnl_primitive_attr_t attributes,
-                       dnnl_primitive_desc_t *out) {
-    static const char older[] = "gemm:jit";
-    dnnl_primitive_desc_iterator_t choices;
-    bool found = false;
-    if (dnnl_primitive_desc_iterator_create(&choices, product, attributes, engine, NULL)) return false;
-    do {
-        const char *name = "";
-        *out = dnnl_primitive_desc_iterator_fetch(choices);
-        dnnl_primitive_desc_query(*out, dnnl_query_impl_info_str, 0, &name);
-        found = strncmp(name, older, sizeof older - 1) == 0;
-        if (!found) dnnl_primitive_desc_destroy(*out);
-    } while (!found && dnnl_primitive_desc_iterator_next(choices) == dnnl_success);
-    dnnl_primitive_desc_iterator_destroy(choices);
-    return found;
+static void release(struct compiled *product) {
+    dnnl_primitive_destroy(product->primitive);
+    for (int i = 0; i < MATRICES; i++) onednn_drop(&product->matrix[i]);
 }
 
-/* The older product where that is wanted and there is one, else the library's first choice. */
-static dnnl_status_t choose(const struct shape *s, const dnnl_matmul_desc_t *product,
-                            dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out) {
-    if (wants_older(s) && find_older(product, attributes, out)) return dnnl_success;
-    return dnnl_primitive_desc_create(out, product, attributes, engine, NULL);
-}
-
-/* Compiles for one thread. The primitive is NULL after a failure. */
+/* Compiles for one thread; nothing is to be released after a failure. */
 static dnnl_status_t compile(const struct shape *shape, struct compiled *out) {
-    dnnl_matmul_desc_t product;
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t answer = NULL;
     int threads = omp_get_max_threads();
     *out = (struct compiled){.shape = *shape};
     omp_set_num_threads(1); /* of this thread's own regions */
-    dnnl_status_t status = describe(shape, out, &product);
+    dnnl_status_t status = describe(shape, out->matrix);
     if (!status) status = dnnl_primitive_attr_create(&attributes);
     if (!status) status = set_attributes(shape, attributes);
-    if (!status) status = choose(shape, &product, attributes, &answer);
-    if (!status) {
-        out->matrix[SCRATCH] = *dnnl_primitive_desc_query_md(answer, dnnl_query_scratchpad_md, 0);
-        status = dnnl_primitive_create(&out->primitive, answer);
-    }
-    dnnl_primitive_desc_destroy(answer);
-    dnnl_primitive_attr_destroy(attributes);
+    if (!status)
+        status =
+            onednn_matmul(out->matrix, attributes, engine, wants_older(shape) ? "gemm:jit" : NULL, &answer);
+    if (!status) status = onednn_scratch(&out->matrix[SCRATCH], answer);
+    if (!status) status = dnnl_primitive_create(&out->primitive, answer);
+    if (answer) dnnl_primitive_desc_destroy(answer);
+    if (attributes) dnnl_primitive_attr_destroy(attributes);
+    if (status) release(out);
     omp_set_num_threads(threads);
     return status;
 }
@@ -185,7 +164,8 @@ static dnnl_status_t execute(const struct compiled *product, void *const at[MATR
     int made = 0;
     for (; made < MATRICES && !status; made++) {
         argument[made].arg = name[made];
-        status = dnnl_memory_create(&argument[made].memory, &product->matrix[made], engine, at[made]);
+        status =
+            dnnl_memory_create(&argument[made].memory, ONEDNN_DESC(&product->matrix[made]), engine, at[made]);
     }
     if (!status) status = dnnl_primitive_execute(product->primitive, stream, MATRICES, argument);
     for (int i = 0; i < made; i++) dnnl_memory_destroy(argument[i].memory);
@@ -211,11 +191,11 @@ void bf16_product(int thread, char ta, char tb, long m, long n, long k, const ui
     struct compiled product;
     bool own, done = find(&shape, &product, &own);
     if (done) {
-        size_t bytes = dnnl_memory_desc_get_size(&product.matrix[SCRATCH]);
+        size_t bytes = dnnl_memory_desc_get_size(ONEDNN_DESC(&product.matrix[SCRATCH]));
         void *work = bytes ? scratch_of(thread, bytes) : NULL;
         void *const at[MATRICES] = {(void *)a, (void *)b, c, work};
         done = (work || !bytes) && execute(&product, at) == dnnl_success;
-        if (own) dnnl_primitive_destroy(product.primitive);
+        if (own) release(&product);
     }
     if (!done) plain(ta, tb, m, n, k, a, lda, b, ldb, add, c, ldc);
 }

@@ -7,9 +7,10 @@
  * order. Exchanges on device communicators that share a queue take place in the order in which they were
  * made.
  *
- * Calls return no status: the first failure is the device's (device.h, status). A device communicator on
- * which a peer fails, or an exchange does not end in time, is given up, so that whoever waits for the device
- * gets on, and finds the failure. */
+ * Calls return no status: the first failure is the device's (device.h, status). Where a peer fails, or an
+ * exchange does not end in time, all device communicators are given up, and what was recorded, so that
+ * whoever waits for the device gets on, and finds the failure. Recordings (device.h) are discarded before
+ * the device communicators whose exchanges they have are closed. */
 #ifndef GDN_DEVICE_COMM_H
 #define GDN_DEVICE_COMM_H
 

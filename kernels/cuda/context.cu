@@ -97,34 +97,72 @@ bool cuda_make_streams(void) {
            !cuda_failed(cudaMalloc(&scratch, WORKSPACE_BYTES), "reserving scratch memory");
 }
 
-static bool recording;
+struct recording {
+    cudaGraphExec_t exec; /* NULL: dropped */
+    struct recording *next;
+};
+
+static struct recording *recordings;
+static bool recording, capturing; /* until `recorded`; and while the stream captures */
 
 bool cuda_recording(void) {
     return recording;
 }
 
 /* Operations that are recorded once and repeated as one call: a CUDA graph. What the host would spend on each
- * launch is spent once. Kernels keep the arguments that they were recorded with. */
+ * launch is spent once. Kernels keep the arguments that they were recorded with. A capture of this thread's
+ * alone lets the one in which NCCL queues exchanges do what it likes. */
 void cuda_record(void) {
     recording = true;
-    cuda_failed(cudaStreamBeginCapture(cuda_stream(), cudaStreamCaptureModeThreadLocal), "recording a graph");
+    capturing = !cuda_failed(cudaStreamBeginCapture(cuda_stream(), cudaStreamCaptureModeThreadLocal),
+                             "recording a graph");
 }
 
 void *cuda_recorded(void) {
     cudaGraph_t graph = NULL;
-    cudaGraphExec_t made = NULL;
-    recording = false;
-    if (cuda_failed(cudaStreamEndCapture(cuda_stream(), &graph), "recording a graph")) return NULL;
-    cuda_failed(cudaGraphInstantiate(&made, graph, 0), "making a graph");
+    const bool ends = capturing;
+    recording = capturing = false;
+    if (!ends || cuda_failed(cudaStreamEndCapture(cuda_stream(), &graph), "recording a graph")) return NULL;
+    struct recording *made = (struct recording *)calloc(1, sizeof *made);
+    if (!made) cuda_fail("out of memory for a recording");
+    if (made && !cuda_failed(cudaGraphInstantiate(&made->exec, graph, 0), "making a graph")) {
+        made->next = recordings;
+        recordings = made;
+    } else {
+        free(made);
+        made = NULL;
+    }
     cuda_failed(cudaGraphDestroy(graph), "making a graph");
     return made;
 }
 
 void cuda_repeat(void *made) {
-    cuda_failed(cudaGraphLaunch((cudaGraphExec_t)made, cuda_stream()), "running a graph");
+    const struct recording *r = (const struct recording *)made;
+    if (!r->exec) return;
+    cuda_failed(cudaGraphLaunch(r->exec, cuda_stream()), "running a graph");
     if (cuda_repeated) cuda_repeated();
 }
 
+/* A graph that runs goes on, and is released at its end. */
+static void drop(struct recording *r) {
+    if (r->exec) cuda_failed(cudaGraphExecDestroy(r->exec), "releasing a graph");
+    r->exec = NULL;
+}
+
 void cuda_discard(void *made) {
-    if (made) cuda_failed(cudaGraphExecDestroy((cudaGraphExec_t)made), "releasing a graph");
+    for (struct recording **at = &recordings; *at; at = &(*at)->next)
+        if (*at == made) {
+            *at = (*at)->next;
+            break;
+        }
+    if (made) drop((struct recording *)made);
+    free(made);
+}
+
+void cuda_drop_recordings(void) {
+    cudaGraph_t graph = NULL;
+    if (capturing && cudaStreamEndCapture(compute, &graph) == cudaSuccess) cudaGraphDestroy(graph);
+    capturing = false;
+    cudaGetLastError(); /* the capture was cut short */
+    for (struct recording *r = recordings; r; r = r->next) drop(r);
 }

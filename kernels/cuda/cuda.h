@@ -37,6 +37,8 @@ extern void (*cuda_watch)(void);
 extern void (*cuda_repeated)(void);
 /* Whether operations are recorded now. */
 bool cuda_recording(void);
+/* After a failure: no recording is repeated any more, nor is one that is under way finished. */
+void cuda_drop_recordings(void);
 /* nccl.cu: device communicators to other processes' GPUs, or NULL. */
 const struct device_comm_ops *cuda_device_comm(void);
 

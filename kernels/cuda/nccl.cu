@@ -72,15 +72,22 @@ static const char *clock_text(double ago) {
 
 /* ------------------------------------------------------------------ failures */
 
-/* Kernels that wait for peers end, and whatever waits for them goes on. */
-static void give_up(struct device_comm *c) {
-    if (c->comm) ncclCommAbort(c->comm);
-    c->comm = NULL;
+/* Kernels that wait for peers end, and whatever waits for them goes on. NCCL returns from this when no graph
+ * can ask for the communicators any more: so recordings are dropped, and since what runs of them may wait
+ * over another axis, for a peer that has given up, too, all communicators end at once. */
+static void give_up(void) {
+    cuda_drop_recordings();
+    ncclGroupStart();
+    for (struct device_comm *c = communicators; c; c = c->next) {
+        if (c->comm) ncclCommAbort(c->comm);
+        c->comm = NULL;
+    }
+    ncclGroupEnd();
 }
 
 static void failed(struct device_comm *c, const char *call, ncclResult_t result) {
     cuda_fail("%s over the %s axis: NCCL: %s", call, c->name, ncclGetErrorString(result));
-    give_up(c);
+    give_up();
 }
 
 static bool too_late(struct device_comm *c, const char *call, double since) {
@@ -89,7 +96,7 @@ static bool too_late(struct device_comm *c, const char *call, double since) {
     cuda_fail("it waits in %s over the %s axis since %s, more than %.3g seconds ago: a rank of that axis is "
               "lost, or does something else",
               call, c->name, clock_text(waited), c->seconds);
-    give_up(c);
+    give_up();
     return true;
 }
 
@@ -256,15 +263,15 @@ static struct device_comm *open(const struct device_comm_info *end, const char i
     config.blocking = 0;
     ncclUniqueId unique;
     memcpy(&unique, id, sizeof unique);
+    c->next = communicators;
+    communicators = c;
+    cuda_watch = poll;
+    cuda_repeated = repeated;
     if (make_stream(c) &&
         (operations ||
          !cuda_failed(cudaEventCreateWithFlags(&operations, cudaEventDisableTiming), "creating an event")))
         poll_call(c, "opening a device communicator",
                   ncclCommInitRankConfig(&c->comm, end->size, unique, end->index, &config));
-    c->next = communicators;
-    communicators = c;
-    cuda_watch = poll;
-    cuda_repeated = repeated;
     connect(c, end);
     if (c->comm) return c;
     close(c);

@@ -66,7 +66,7 @@ struct emulated_graph {
     int streams, events;
     /* Once it can be launched: */
     std::vector<cudaStream_t> own;  /* [streams] */
-    std::vector<cudaEvent_t> event; /* [events + 1], the last of a launch */
+    std::vector<cudaEvent_t> event; /* [events + 2], the last two of a launch's end and start */
 };
 
 /* ---- graph.cc: is work for this stream captured; captures it; a fault where a capture does not allow the
@@ -79,6 +79,9 @@ bool graph_refuses_event(const char *call, cudaEvent_t event);
 /* Whether recording an event, or waiting for one, was a capture's affair. */
 bool graph_records(cudaEvent_t event, cudaStream_t stream);
 bool graph_waits(cudaStream_t stream, cudaEvent_t event);
+
+/* ---- queue.cc: has a stream nothing left to do. */
+bool queue_empty(cudaStream_t stream);
 
 /* ---- memory.cc: device memory is the host's to touch between close and open. */
 void memory_open(void);

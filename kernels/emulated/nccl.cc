@@ -2,8 +2,14 @@
  * what is sent to MPI and posts the receives, the second completes when all has arrived. So a send waits
  * for nothing, and a receive blocks its own stream alone. Between two ranks of a communicator messages
  * keep their order, as in NCCL; they are not matched otherwise, and sizes must agree at both ends, else
- * the communicator is broken. */
+ * the communicator is broken.
+ *
+ * Where a communicator is not blocking, a group is queued after its end has returned, when somebody asks, as
+ * NCCL does it in a thread of its own. A communicator ends only when no graph has exchanges of it any more:
+ * NCCL would wait there forever; here the process is aborted. */
 #include <memory>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <vector>
 
@@ -11,6 +17,8 @@
 #include <mpi.h>
 
 #include <nccl.h>
+
+#include "emulated.h"
 
 namespace {
 
@@ -45,11 +53,14 @@ struct emulated_communicator {
     cudaStream_t stream;
     std::vector<std::unique_ptr<struct sent>> sent; /* that MPI still has */
     ncclResult_t error;
-    bool aborted;
+    bool blocking, aborted;
+    bool ended; /* a group, whose exchanges are still to be queued */
+    int kept;   /* pieces of work that graphs have */
 };
 
 static int depth;                                    /* of groups */
 static std::vector<emulated_communicator *> grouped; /* with something in the group */
+static std::vector<emulated_communicator *> aborted; /* in the group */
 
 const char *ncclGetErrorString(ncclResult_t result) {
     switch (result) {
@@ -106,11 +117,12 @@ static void meet(emulated_communicator *c, int root) {
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId unique, int rank,
-                                    ncclConfig_t *) {
+                                    ncclConfig_t *config) {
     struct id id;
     memcpy(&id, &unique, sizeof id);
     emulated_communicator *c = *comm = new emulated_communicator();
     c->rank = rank;
+    c->blocking = config->blocking;
     c->world.resize((size_t)ranks);
     c->tag = FIRST_TAG + id.root * COMMUNICATORS_EACH + id.number;
     meet(c, id.root);
@@ -129,7 +141,18 @@ static void forget(emulated_communicator *c, bool all) {
     }
 }
 
+/* Whether nothing that was captured can ask for it any more. */
+static void check_kept(const emulated_communicator *c, const char *call) {
+    if (c->kept == 0) return;
+    fprintf(
+        stderr,
+        "emulated NCCL: %s never returns, since a graph that has exchanges of its communicator is there\n",
+        call);
+    abort();
+}
+
 ncclResult_t ncclCommFinalize(ncclComm_t c) {
+    check_kept(c, "ncclCommFinalize");
     forget(c, true);
     return ncclSuccess;
 }
@@ -141,13 +164,18 @@ ncclResult_t ncclCommDestroy(ncclComm_t c) {
 
 /* Work that is queued still looks at it, so it stays. */
 ncclResult_t ncclCommAbort(ncclComm_t c) {
+    ncclGroupStart();
     c->aborted = true;
-    return ncclSuccess;
+    aborted.push_back(c);
+    return ncclGroupEnd();
 }
 
-ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *error) {
-    *error = c->error;
-    return ncclSuccess;
+/* What waits for peers of these communicators ends. */
+static void end_aborted(void) {
+    if (aborted.empty()) return;
+    emulated_rest();
+    for (const emulated_communicator *c : aborted) check_kept(c, "ncclCommAbort");
+    aborted.clear();
 }
 
 /* ------------------------------------------------------------------ exchanges */
@@ -188,12 +216,21 @@ static void end_flight(const emulated_communicator *c, const std::vector<struct 
     for (size_t i = 0; i < in.size() && !c->aborted; i++) memcpy(in[i].x, flight->in[i].data(), in[i].bytes);
 }
 
+/* Counted for as long as it is there; NULL where nothing is captured. */
+static std::shared_ptr<void> hold(emulated_communicator *c) {
+    if (!graph_captures(c->stream)) return nullptr;
+    c->kept++;
+    return std::shared_ptr<void>(c, [](emulated_communicator *held) { held->kept--; });
+}
+
 static void enqueue(emulated_communicator *c) {
     std::vector<struct message> out = std::move(c->out), in = std::move(c->in);
     std::shared_ptr<struct flight> flight(new struct flight());
+    std::shared_ptr<void> held = hold(c);
     c->out.clear();
     c->in.clear();
     emulated_enqueue(c->stream, "ncclGroupEnd", [=] {
+        (void)held;
         if (!c->aborted) begin_flight(c, out, in, flight.get());
     });
     emulated_enqueue_when(
@@ -209,14 +246,28 @@ ncclResult_t ncclGroupStart(void) {
 ncclResult_t ncclGroupEnd(void) {
     if (depth == 0) return ncclInvalidUsage;
     if (--depth) return ncclSuccess;
-    for (emulated_communicator *c : grouped) enqueue(c);
+    ncclResult_t result = ncclSuccess;
+    for (emulated_communicator *c : grouped) {
+        if (c->blocking)
+            enqueue(c);
+        else
+            c->ended = true, result = ncclInProgress;
+    }
     grouped.clear();
+    end_aborted();
+    return result;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *error) {
+    *error = c->ended ? ncclInProgress : c->error;
+    if (c->ended) enqueue(c);
+    c->ended = false;
     return ncclSuccess;
 }
 
 static ncclResult_t add(emulated_communicator *c, std::vector<struct message> *list, const void *x,
                         size_t bytes, int peer, cudaStream_t stream) {
-    if (peer < 0 || (size_t)peer >= c->world.size()) return ncclInvalidArgument;
+    if (peer < 0 || (size_t)peer >= c->world.size() || c->ended) return ncclInvalidArgument;
     if (c->out.empty() && c->in.empty()) grouped.push_back(c);
     list->push_back({(char *)x, bytes, peer});
     c->stream = stream;

@@ -88,6 +88,10 @@ static void advance(struct emulated_stream *stream) {
     run_next(stream);
 }
 
+bool queue_empty(cudaStream_t stream) {
+    return stream->tasks.empty();
+}
+
 void emulated_rest(void) {
     run_others(NULL);
     back();
@@ -137,7 +141,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 /* Asking does a little of the work each time, so that a program that asks in a loop gets there. */
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
     struct emulated_stream *s = stream_of(stream);
-    if (faulted()) return returned(faulted());
+    if (faulted() || graph_refuses("cudaStreamQuery")) return returned(faulted());
     if (s->tasks.empty()) return cudaSuccess;
     advance(s);
     back();
@@ -183,7 +187,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-    if (faulted() || graph_refuses_event("cudaEventQuery", event)) return returned(faulted());
+    if (faulted() || graph_refuses("cudaEventQuery") || graph_refuses_event("cudaEventQuery", event))
+        return returned(faulted());
     if (event->done >= event->recorded) return cudaSuccess;
     advance(event->stream);
     back();

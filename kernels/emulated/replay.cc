@@ -2,6 +2,10 @@
  * keep their arguments by value, so running one twice is running it twice. */
 #include "emulated.h"
 
+#include <algorithm>
+
+static std::vector<cudaGraphExec_t> &destroyed = *new std::vector<cudaGraphExec_t>(); /* that may still run */
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
     *exec = new struct emulated_graph(*graph);
     for (int s = 0; s < graph->streams; s++) {
@@ -9,14 +13,14 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
         cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);
         (*exec)->own.push_back(own);
     }
-    for (int e = 0; e <= graph->events; e++) (*exec)->event.push_back(new struct emulated_event());
+    for (int e = 0; e < graph->events + 2; e++) (*exec)->event.push_back(new struct emulated_event());
     return returned(faulted());
 }
 
 /* The first of its streams stands for that which it is launched on. */
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     if (graph_refuses("cudaGraphLaunch")) return returned(faulted());
-    cudaEvent_t start = exec->event.back();
+    cudaEvent_t start = exec->event.back(), end = exec->event.end()[-2];
     cudaEventRecord(start, stream);
     for (size_t s = 1; s < exec->own.size(); s++) cudaStreamWaitEvent(exec->own[s], start);
     for (const struct emulated_node &node : exec->nodes) {
@@ -30,6 +34,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
         else
             emulated_enqueue(on, node.name.c_str(), node.work);
     }
+    cudaEventRecord(end, stream);
     return returned(faulted());
 }
 
@@ -40,6 +45,19 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     return returned(faulted());
 }
 
+static bool runs(cudaGraphExec_t exec) {
+    cudaEvent_t end = exec->event.end()[-2];
+    return end->done < end->recorded || !std::all_of(exec->own.begin(), exec->own.end(), queue_empty);
+}
+
+/* One that runs is released when it is over, which is seen at the next of these calls. */
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-    return cudaGraphDestroy(exec);
+    exec->nodes.clear();
+    destroyed.push_back(exec);
+    for (size_t i = destroyed.size(); i-- > 0;) {
+        if (runs(destroyed[i])) continue;
+        cudaGraphDestroy(destroyed[i]);
+        destroyed.erase(destroyed.begin() + (long)i);
+    }
+    return returned(faulted());
 }

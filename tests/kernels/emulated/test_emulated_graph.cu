@@ -120,6 +120,19 @@ static void waits_meanwhile(void) {
     cudaStreamSynchronize(other);
 }
 
+static void asks_meanwhile(void) {
+    prepare();
+    begin(first);
+    cudaStreamQuery(other);
+}
+
+static void asks_about_an_event_meanwhile(void) {
+    prepare();
+    cudaEventRecord(event, other);
+    begin(first);
+    cudaEventQuery(event);
+}
+
 static void rules_are_kept(void **) {
     expect_fault(leaves_a_stream, "has not waited for another stream", "");
     expect_fault(joins_too_early, "has not waited for another stream", "");
@@ -127,6 +140,8 @@ static void rules_are_kept(void **) {
     expect_fault(is_waited_for_from_outside, "other side of a capture", "");
     expect_fault(asks_about_a_captured_event, "cudaEventQuery of an event that was captured", "");
     expect_fault(waits_meanwhile, "cudaStreamSynchronize while work is captured", "");
+    expect_fault(asks_meanwhile, "cudaStreamQuery while work is captured", "");
+    expect_fault(asks_about_an_event_meanwhile, "cudaEventQuery while work is captured", "");
 }
 
 /* An event is an ordinary one again once it is recorded again. */
@@ -142,8 +157,29 @@ static void events_come_back(void **) {
     assert_int_equal(*x, 3);
 }
 
+/* A graph that is launched and then destroyed runs to its end. */
+static void destroyed_graphs_go_on(void **) {
+    int *x = managed<int>(2);
+    prepare();
+    x[0] = 4;
+    begin(first);
+    cudaEventRecord(event, first);
+    cudaStreamWaitEvent(other, event);
+    RUN_ON(other, add_one, x, x + 1);
+    cudaEventRecord(event, other);
+    cudaStreamWaitEvent(first, event);
+    cudaGraphExec_t exec = end(first);
+    cudaGraphLaunch(exec, first);
+    cudaGraphExecDestroy(exec);
+    cudaStreamSynchronize(first);
+    assert_int_equal(x[1], 5);
+    begin(first);
+    cudaGraphExecDestroy(end(first)); /* which releases the other, too */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(streams_fork_and_join),
-                                       cmocka_unit_test(rules_are_kept), cmocka_unit_test(events_come_back)};
+                                       cmocka_unit_test(rules_are_kept), cmocka_unit_test(events_come_back),
+                                       cmocka_unit_test(destroyed_graphs_go_on)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,14 +141,14 @@ static void fill(struct delta_pass *p, bool maps) {
         ops->gemm('N', 'T', z.T, z.Hd, z.G, 1, b->h + i * z.G, z.narrow,
                   own_tensor(p, c->leaf[GATE_OUT], i, z.Hd * z.G).w, z.G, 0, b->gate + i * z.Hd, z.wide);
     const real *r = row_factor(p, 0), *bias = active_stack(p, c->leaf[GATE_OUT_BIAS].w, z.Hd, m->delta->kv);
-    if (!p->measure) {
-        ops->bottleneck_gate(z.T, z.n, z.Hd, bias, b->u, r, scale, c->weight, b->gate, b->v);
-        drop(p, z, b->v);
-        return;
+    if (p->measure) { /* v without weights, from a copy, so that measuring changes no bit of the rest */
+        ops->copy(z.T * z.wide, b->gate, b->v);
+        ops->bottleneck_gate(z.T, z.n, z.Hd, bias, b->u, r, scale, NULL, b->v, m->delta->dv);
+        drop(p, z, m->delta->dv);
     }
-    ops->bottleneck_gate(z.T, z.n, z.Hd, bias, b->u, r, scale, NULL, b->gate, m->delta->dv);
-    drop(p, z, m->delta->dv);
-    ops->scale_connections(z.T, z.n, z.Hd, c->weight, m->delta->dv, b->v);
+    ops->bottleneck_gate(z.T, z.n, z.Hd, bias, b->u, r, scale, c->weight, b->gate, b->v);
+    drop(p, z, b->v);
+    if (!p->measure) return;
     if (!p->recomputed || (p->sparsity && !keeps_extra(m, c->policy))) measure_sparsity(p, m->delta->dv, z);
     if (!p->recomputed) count_measures(p, z);
 }

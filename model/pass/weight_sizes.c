@@ -17,7 +17,7 @@ static void run_chunk(struct model *m, int chunk, const struct arrays *at) {
     real *anywhere = m->state->weight;
     for (int node = -1; node < m->config.num_layers; node++) {
         bool inside = node >= span.first || (node < 0 && m->passes->chunk[chunk].first);
-        at->source[1 + node] = inside ? NULL : anywhere + 1 + node; /* each its own */
+        at->source[1 + node] = inside ? NULL : anywhere + 2 + node; /* each its own, and no gradient's */
         at->source_gradient[1 + node] = !inside && node < span.first - 1 ? anywhere : NULL;
     }
     const struct pass pass = {

@@ -47,6 +47,10 @@ for stop in 3 7 12; do
 done
 equal usual changed
 
+# A stage that reads the embedding whole, by connections narrow enough for the form whose products share operands.
+"$GDN" plan "$SOURCE/configs/tiny.yaml" --ranks 4 --set mesh.pipeline=4 --set mesh.schedule=zero_bubble --set train.micro_batch_size=1 \
+    --set model.delta.embedding_source=true > planned || fail "no plan: $(cat planned)"
+
 # With more memory more waits.
 on 1.1.4 mean more --set mesh.schedule=zero_bubble --set mesh.schedule_memory=1
 equal usual more

@@ -80,7 +80,7 @@ static const struct argp_option own[] = {
     {"device", KEY_DEVICE, "NAME", 0,
      "cpu, cuda or emulated: --set device=NAME (default auto: a GPU, or the cpu)", 0},
     {"precision", KEY_PRECISION, "NAME", 0,
-     "fp32, bf16, fp16 or fp8: --set train.precision=NAME (default fp32)", 0},
+     "fp32, bf16, fp16 or fp8: --set train.precision=NAME (default: the configuration's)", 0},
     {"backend", KEY_BACKEND, "NAME", 0, "of the cpu: cpu, its fast operations (default), or reference", 0},
     {"form", KEY_FORM, "FORM", 0, "linear maps of the connections: auto, direct or split (default auto)", 0},
     {0},
@@ -136,11 +136,13 @@ static int check_backend(const struct settings *s) {
 
 static int find_ops(const struct settings *s, struct config *config, const struct ops **ops) {
     struct mesh mesh = mesh_alone();
-    if (axes_each(config->mesh.size) > 1 || config->mesh.size[axes_rest()] > 1)
-        return gdn_fail(
-            GDN_INPUT,
-            "gdn bench measures one process: mesh.data, mesh.tensor and mesh.pipeline of at most 1 are "
-            "expected; gdn train times a mesh's steps, gdn plan predicts them");
+    for (int a = 0; a < axes_count(); a++)
+        if (config->mesh.size[a] > 1)
+            return gdn_fail(
+                GDN_INPUT,
+                "%s %d: gdn bench measures one process, 1 is expected; gdn train times a mesh's steps, "
+                "gdn plan predicts them",
+                axis_rows[a].key, config->mesh.size[a]);
     TRY(backend_choose(config, &mesh, ops));
     if (s->backend) *ops = ops_in(ops_find(s->backend), (enum precision)config->train.precision);
     return GDN_OK;

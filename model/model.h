@@ -98,7 +98,7 @@ struct model_part {
     const struct recompute *recompute; /* [num_layers], read at creation; NULL: POLICY_NONE. For training */
     double compress_sources; /* 0: nothing. Else sources that no other chunk reads are kept from forward to
                                 backward as low-rank factors of this part of the full rank */
-    bool bf16_activations; /* what the trunk saves for the backward pass, but for the stream and sums of rows,
+    bool bf16_activations; /* what is saved for the backward pass, but for the stream, weights and sums of rows,
                               is kept in bf16 until then */
     bool documents; /* tokens see their own document only, and positions begin again with each: rows have
                        marks of where they start (kernels/base/marks.h) */

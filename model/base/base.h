@@ -21,14 +21,14 @@ struct tensor {
     real *w, *g;
 };
 
-/* A saved buffer of a layer whose numbers are kept in bf16 from its forward to its backward pass (SAVE_AS).
- */
+/* A saved buffer of a layer, or of a rule in it, whose numbers are kept in bf16 from its forward to its
+ * backward pass (SAVE_AS). */
 struct stored {
     real *at;       /* [count] where the layer's passes have them, shared by all layers */
     uint16_t *kept; /* [count]; NULL: computed again */
     long count;
 };
-enum { STORED = 8 }; /* of a layer, at most */
+enum { STORED = 12 }; /* of a layer, or of a rule in it, at most */
 struct stored_list {
     int count;
     struct stored buffer[STORED];
@@ -70,7 +70,7 @@ struct model {
     long sums, context_sums; /* most elements that are summed over the tensor axis, the context axis in one call */
     bool bf16_activations;  /* what SAVE_BF16 saves is kept in bf16 */
     bool bf16_stream;       /* and what is saved of the residual stream, whose numbers are rounded to that */
-    struct stored_list *stored; /* of the layer that is being laid out; NULL: of what layers share */
+    struct stored_list *stored; /* of the layer or rule that is being laid out; NULL: of what layers share */
     double compress;            /* part of the full rank that sources keep, 0: they are not compressed */
     int status;                 /* of the first pass that failed */
 
@@ -156,8 +156,25 @@ static inline real *take(struct arena *arena, long count) {
             SAVE(m, owner, common, member, count, from);                                                     \
     } while (0)
 #define SAVE_BF16(m, ...) SAVE_AS(m, (m)->bf16_activations, __VA_ARGS__)
-/* model.c */
-real *save_bf16(struct model *m, real *common, long count, bool keep);
+/* The same, up to POLICY_FULL, of a buffer from which policy SELECTIVE computes others again, which are those
+ * of the forward pass to the bit: so there it is kept as it is. */
+#define SAVE_BF16_ROOT(m, owner, common, member, count)                                                      \
+    do {                                                                                                     \
+        if (!(m)->bf16_activations)                                                                          \
+            SAVE(m, owner, common, member, count, POLICY_FULL);                                              \
+        else if ((owner)->policy == POLICY_SELECTIVE && (owner) != (common))                                 \
+            (owner)->member = save_bf16(m, take(&(m)->saved, count), count, false);                          \
+        else                                                                                                 \
+            (owner)->member = save_bf16(m, (common)->member, count, (owner)->policy == POLICY_NONE);         \
+    } while (0)
+/* stored.c: puts the buffer `at` on the list of what is laid out, for what layers share takes it from
+ * scratch. */
+real *save_bf16(struct model *m, real *at, long count, bool keep);
+/* Behind a forward pass: keeps what is kept of the list. Before a backward pass: brings that back; and once
+ * the rest is computed again, rounds all, as if it had been kept. */
+void stored_keep(const struct model *m, const struct stored_list *list);
+void stored_bring(const struct model *m, const struct stored_list *list);
+void stored_round(const struct model *m, const struct stored_list *list);
 
 /* Tokens of a whole sequence of the pass, of which rows may be pieces (dist/layout/pieces.h). */
 static inline long whole_length(const struct model *m) {

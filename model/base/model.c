@@ -2,7 +2,6 @@
 #include "model/base/base.h"
 #include "model/params/find.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -20,13 +19,4 @@ struct tensor find_tensor(const struct model *m, const char *format, ...) {
 
 void pass_failed(struct model *m, int status) {
     if (!m->status) m->status = status;
-}
-
-real *save_bf16(struct model *m, real *common, long count, bool keep) {
-    struct stored_list *list = m->stored;
-    if (!list) return take(&m->scratch, count);
-    assert(list->count < STORED);
-    uint16_t *kept = keep ? arena_take(&m->saved, (size_t)count * sizeof *kept) : NULL;
-    list->buffer[list->count++] = (struct stored){common, kept, count};
-    return common;
 }

@@ -148,10 +148,10 @@ static void lay_out(struct model *m, struct connections *c, long T) {
     struct adaptive *a = c->gate, *shared = m->delta->shared->gate;
     long n = own_connections(&m->delta->part, c->n), G = m->config.delta.gate_hidden;
     a->policy = c->policy;
-    SAVE(m, a, shared, context, T * n * G, POLICY_FULL);
-    SAVE(m, a, shared, gate, T * n * G, POLICY_SELECTIVE);
-    SAVE(m, a, shared, x, T * n * G, POLICY_FULL);
-    SAVE(m, a, shared, h, T * n * G, POLICY_SELECTIVE);
+    SAVE_BF16(m, a, shared, context, T * n * G, POLICY_FULL);
+    SAVE_BF16(m, a, shared, gate, T * n * G, POLICY_SELECTIVE);
+    SAVE_BF16_ROOT(m, a, shared, x, T * n * G);
+    SAVE_BF16(m, a, shared, h, T * n * G, POLICY_SELECTIVE);
     SAVE(m, a, shared, magnitude, T * n, POLICY_NO_BACKWARD);
     SAVE(m, a, shared, square, T * n, POLICY_NO_BACKWARD);
 }

@@ -69,8 +69,8 @@ static void lay_out(struct model *m, struct connections *c, long T) {
     long all = c->n, rows = m->rows_max, a = m->config.delta.attention_dim;
     (void)T;
     s->policy = c->policy;
-    SAVE(m, s, shared, query, rows * a, POLICY_FULL);
-    SAVE(m, s, shared, key, rows * all * a, POLICY_FULL);
+    SAVE_BF16(m, s, shared, query, rows * a, POLICY_FULL);
+    SAVE_BF16(m, s, shared, key, rows * all * a, POLICY_FULL);
     SAVE(m, s, shared, rt, rows, POLICY_NO_BACKWARD);
 }
 

@@ -257,14 +257,14 @@ static void lay_out(struct model *m, struct connections *c, long T) {
     struct bottleneck *b = c->gate, *shared = m->delta->shared->gate;
     long n = own_connections(&m->delta->part, c->n), Hd = own_part(m, d->hidden), G = d->gate_hidden;
     b->policy = c->policy;
-    SAVE(m, b, shared, u, T * n * Hd, POLICY_FULL);
-    SAVE(m, b, shared, gate, T * n * Hd, POLICY_SELECTIVE);
-    SAVE(m, b, shared, x, T * n * G, POLICY_FULL);
-    SAVE(m, b, shared, h, T * n * G, POLICY_SELECTIVE);
-    SAVE(m, b, shared, v, T * n * Hd, POLICY_SELECTIVE);
+    SAVE_BF16_ROOT(m, b, shared, u, T * n * Hd);
+    SAVE_BF16(m, b, shared, gate, T * n * Hd, POLICY_SELECTIVE);
+    SAVE_BF16_ROOT(m, b, shared, x, T * n * G);
+    SAVE_BF16(m, b, shared, h, T * n * G, POLICY_SELECTIVE);
+    SAVE_BF16(m, b, shared, v, T * n * Hd, POLICY_SELECTIVE);
     if (!m->training || d->regularizer == REGULARIZER_NONE) return;
     int from = keeps_extra(m, POLICY_SELECTIVE) ? POLICY_FULL : POLICY_SELECTIVE;
-    SAVE(m, b, shared, extra, T * n * Hd, from);
+    SAVE_BF16(m, b, shared, extra, T * n * Hd, from);
     SAVE(m, b, shared, out_extra, n * Hd * (m->delta->part.channels ? m->config.hidden_size : Hd), from);
 }
 

@@ -132,7 +132,8 @@ static void lay_out_aggregate(struct model *m, struct connections *c, long T) {
     const struct aggregate *aggregate = m->delta->aggregate;
     struct connections *shared = m->delta->shared;
     if (aggregate->weigh) SAVE(m, c, shared, alpha, T * c->n, POLICY_NO_BACKWARD);
-    if (aggregate->combine) SAVE(m, c, shared, contribution, T * c->n * m->config.hidden_size, POLICY_FULL);
+    if (aggregate->combine)
+        SAVE_BF16(m, c, shared, contribution, T * c->n * m->config.hidden_size, POLICY_FULL);
     if (aggregate->lay_out) aggregate->lay_out(m, c, T);
 }
 

@@ -89,8 +89,8 @@ static void lay_out(struct model *m, struct connections *c, long T) {
     struct full *f = c->gate, *shared = m->delta->shared->gate;
     long n = own_connections(&m->delta->part, c->n), W = m->delta->part.W;
     f->policy = c->policy;
-    SAVE(m, f, shared, x, T * n * W, POLICY_FULL);
-    SAVE(m, f, shared, gate, T * n * W, POLICY_SELECTIVE);
+    SAVE_BF16_ROOT(m, f, shared, x, T * n * W);
+    SAVE_BF16(m, f, shared, gate, T * n * W, POLICY_SELECTIVE);
 }
 
 static void show(const struct delta_pass *p, int i, struct delta_view *view) {

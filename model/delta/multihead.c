@@ -109,8 +109,8 @@ static void lay_out(struct model *m, struct connections *c, long T) {
     struct multihead *h = c->aggregate, *shared = m->delta->shared->aggregate;
     long all = c->n, W = m->delta->part.D;
     h->policy = c->policy;
-    SAVE(m, h, shared, query, T * W, POLICY_FULL);
-    SAVE(m, h, shared, key, T * all * W, POLICY_FULL);
+    SAVE_BF16(m, h, shared, query, T * W, POLICY_FULL);
+    SAVE_BF16(m, h, shared, key, T * all * W, POLICY_FULL);
     SAVE(m, h, shared, alpha, T * all * heads(m), POLICY_NO_BACKWARD);
 }
 

@@ -44,12 +44,12 @@ void find_layer(struct model *m, int l) {
 }
 
 /* Of a layer without its mixer, or what layers share. Rules that enter at the heads compute from n1 again, so
- * theirs is kept as it was. */
+ * in bf16 theirs is not kept (recompute.c). */
 static void lay_out_saved(struct model *m, struct layer *layer, long T) {
     struct layer *shared = &m->trunk->shared;
     long D = m->config.hidden_size, rows = m->rows_max;
-    if (layer->mixing.inlet)
-        SAVE(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
+    if (layer != shared && layer->mixing.inlet && m->bf16_activations)
+        layer->n1 = shared->n1;
     else
         SAVE_BF16(m, layer, shared, n1, rows * D, POLICY_SELECTIVE);
     SAVE_AS(m, m->bf16_stream, layer, shared, a, rows * m->stream, POLICY_NO_BACKWARD);

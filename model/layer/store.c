@@ -1,12 +1,8 @@
-/* What a layer keeps in bf16 (SAVE_BF16). Its passes have it in buffers that all layers use in turn, as they
- * have what is computed again. */
+/* What a layer keeps in bf16 (SAVE_BF16). */
 #include "model/layer/stream.h"
 
 void store_layer(struct model *m, int l) {
-    const struct stored_list *stored = &m->layer[l].stored;
-    for (int i = 0; m->gradients && i < stored->count; i++)
-        if (stored->buffer[i].kept)
-            m->ops->to_bf16(stored->buffer[i].count, stored->buffer[i].at, stored->buffer[i].kept);
+    stored_keep(m, &m->layer[l].stored);
 }
 
 /* Rows that were gathered of the norms' outputs are not theirs any more. */
@@ -17,11 +13,7 @@ static void written(struct model *m, const struct layer *layer) {
 }
 
 void load_layer(struct model *m, int l) {
-    const struct stored_list *stored = &m->layer[l].stored;
-    for (int i = 0; i < stored->count; i++)
-        if (stored->buffer[i].kept)
-            m->ops->from_bf16(1, stored->buffer[i].count, stored->buffer[i].kept, stored->buffer[i].at,
-                              stored->buffer[i].count);
+    stored_bring(m, &m->layer[l].stored);
     written(m, &m->layer[l]);
 }
 

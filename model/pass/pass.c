@@ -77,6 +77,7 @@ static void compute_layer(struct model *m, int l) {
     rules_forward(m, l, PLACE_BEFORE);
     layer_forward(m, l);
     rules_forward(m, l, PLACE_AFTER);
+    rules_store(m, l);
 }
 
 void layers_forward(struct model *m, int first, int end, struct loss_sums *sums) {

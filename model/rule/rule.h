@@ -37,6 +37,7 @@ struct rule_layer {
     const struct edge *edge; /* [n] */
     enum rule_place at;      /* where: during calls of the row's passes */
     void *own;               /* the row's: tensors, saved buffers; NULL where it does not enter */
+    struct stored_list stored; /* of these what is kept in bf16; else empty */
     real *in, *out; /* [R, W] the stream before and behind it; NULL: the output of node l − 1, of node l */
     uint16_t *kept; /* [R, W] of the one that is no node's, where it is kept in bf16; else NULL */
     const struct heads *heads; /* at queries, keys and values: during calls of the row's passes */

@@ -186,7 +186,10 @@ void rules_lay_out(struct model *m, struct activation_set *set, int l, long T) {
         if (!x->enters) continue;
         x->policy = rule->held[l].policy;
         memcpy(x->own, rule->held[l].own, own_bytes(m, x->row));
+        x->stored.count = 0;
+        m->stored = &x->stored;
         if (x->row->lay_out) x->row->lay_out(m, x, rule->shared.own, T);
+        m->stored = NULL;
     }
     lay_out_streams(m, set, l);
 }
@@ -196,7 +199,7 @@ void rules_share(struct model *m, int l) {
         const struct rule_layer *from = &m->rules->rule[r].held[l];
         struct rule_layer *to = &m->rules->rule[r].shared;
         to->policy = (int)largest(to->policy, from->policy);
-        if (from->policy == POLICY_NONE || !from->enters) continue;
+        if ((from->policy == POLICY_NONE && !m->bf16_activations) || !from->enters) continue;
         to->enters = true;
         to->n = (int)largest(to->n, from->n);
     }

@@ -139,8 +139,11 @@ static void lay_out(struct model *m, const struct rule_layer *x, void *shared_of
     d->policy = x->policy;
     if (!is_dynamic(settings)) return;
     mlp_lay_out(m, x, &d->mlp, &shared->mlp);
+    /* A mixer that computes again reads those of channels: they stay as they are. */
     for (enum channel c = STREAM; c < CHANNELS; c++)
-        if (has(settings, c)) SAVE(m, d, shared, a[c], m->rows_max * x->n, POLICY_SELECTIVE);
+        if (has(settings, c))
+            SAVE_AS(m, m->bf16_activations && !settings->channels, d, shared, a[c], m->rows_max * x->n,
+                    POLICY_SELECTIVE);
 }
 
 static void lay_out_scratch(struct model *m, const struct model_rule *rule, long T, int n) {

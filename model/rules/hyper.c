@@ -118,9 +118,10 @@ static void lay_out(struct model *m, const struct rule_layer *x, void *shared_of
     for (int b = 0; b < BLOCKS; b++) {
         SAVE(m, h, shared, block[b].numbers, is_dynamic(settings) ? R * numbers : numbers,
              POLICY_NO_BACKWARD);
-        if (m->training) SAVE(m, h, shared, block[b].added, R * m->config.hidden_size, POLICY_NO_BACKWARD);
+        if (m->training)
+            SAVE_BF16(m, h, shared, block[b].added, R * m->config.hidden_size, POLICY_NO_BACKWARD);
         if (!is_dynamic(settings)) continue;
-        SAVE(m, h, shared, block[b].mapped, R * numbers, POLICY_NO_BACKWARD);
+        SAVE_BF16(m, h, shared, block[b].mapped, R * numbers, POLICY_NO_BACKWARD);
         SAVE(m, h, shared, block[b].rstd, R * settings->streams, POLICY_NO_BACKWARD);
     }
 }

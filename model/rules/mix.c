@@ -149,7 +149,7 @@ static void lay_out(struct model *m, const struct rule_layer *x, void *shared_of
         long n = mix == shared ? x->n : mix->part[part].n;
         SAVE(m, mix, shared, part[part].rstd, m->rows_max * n, POLICY_NO_BACKWARD);
         if (!is_gated(settings)) continue;
-        SAVE(m, mix, shared, part[part].a, m->rows_max * n * settings->groups, POLICY_SELECTIVE);
+        SAVE_BF16(m, mix, shared, part[part].a, m->rows_max * n * settings->groups, POLICY_SELECTIVE);
     }
     if (is_gated(settings)) mlp_lay_out(m, x, &mix->mlp, &shared->mlp);
 }

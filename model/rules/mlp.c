@@ -24,7 +24,7 @@ void mlp_find(const struct model *m, const struct rule_layer *x, struct mlp *mlp
 void mlp_lay_out(struct model *m, const struct rule_layer *x, struct mlp *mlp, struct mlp *shared) {
     mlp->policy = x->policy;
     SAVE(m, mlp, shared, rstd, m->rows_max, POLICY_SELECTIVE);
-    SAVE(m, mlp, shared, mapped, m->rows_max * width(x), POLICY_SELECTIVE);
+    SAVE_BF16(m, mlp, shared, mapped, m->rows_max * width(x), POLICY_SELECTIVE);
 }
 
 void mlp_lay_out_scratch(struct model *m, const struct rule_config *settings, struct mlp_scratch *s) {

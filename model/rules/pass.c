@@ -24,14 +24,26 @@ static real *beside(const struct rule_layer *x) {
     return rule_enters_at(x->entry->settings, PLACE_BEFORE) ? x->out : x->in;
 }
 
+/* Whether it has saved buffers of those that layers use in turn. */
+static bool uses_shared(const struct rule_layer *x) {
+    return x->policy != POLICY_NONE || x->stored.count > 0;
+}
+
 static void store_stream(struct model *m, const struct rule_layer *x) {
     if (x->kept && m->gradients) m->ops->to_bf16(m->rows * m->stream, beside(x), x->kept);
+}
+
+void rules_store(struct model *m, int l) {
+    for (int r = 0; r < m->rules->count; r++) stored_keep(m, &layer_of(m, r, l)->stored);
 }
 
 void rules_load(struct model *m, int l) {
     long count = m->rows * m->stream;
     for (int r = 0; r < m->rules->count; r++) {
         const struct rule_layer *x = layer_of(m, r, l);
+        struct model_rule *rule = &m->rules->rule[r];
+        stored_bring(m, &x->stored);
+        if (x->stored.count && rule->owner != x) rule->owner = NULL;
         if (!x->kept) continue;
         m->ops->from_bf16(1, count, x->kept, beside(x), count);
         stream_written(m, beside(x));
@@ -49,7 +61,7 @@ static void forward(struct model *m, struct model_rule *rule, const struct rule_
     if (active) stream_round(m, out);
     stream_written(m, out);
     store_stream(m, x);
-    if (active && x->policy != POLICY_NONE) rule->owner = x;
+    if (active && uses_shared(x)) rule->owner = x;
     m->rules->seconds += rule_clock(m) - began;
     if (active) watch(m, x);
 }
@@ -63,7 +75,7 @@ void rules_forward(struct model *m, int l, enum rule_place place) {
     }
 }
 
-/* What the layer has not kept, unless what layers share still has it. */
+/* What the layer has not kept, unless what layers share still has it, to the bit of the forward pass. */
 static void again(struct model *m, struct model_rule *rule, const struct rule_layer *x) {
     if (x->policy == POLICY_NONE) return;
     if (rule->owner != x && x->row->again) x->row->again(m, x);
@@ -73,7 +85,14 @@ static void again(struct model *m, struct model_rule *rule, const struct rule_la
 /* The backward pass at a rule's last place uses it up. */
 static void use_up(struct model_rule *rule, const struct rule_layer *x) {
     bool last = x->at == PLACE_BEFORE || !x->entry->settings->channels;
-    if (last && x->policy != POLICY_NONE) rule->owner = NULL;
+    if (last && uses_shared(x)) rule->owner = NULL;
+}
+
+static void go_back(struct model *m, struct model_rule *rule, const struct rule_layer *x) {
+    again(m, rule, x);
+    stored_round(m, &x->stored);
+    x->row->backward(m, x);
+    use_up(rule, x);
 }
 
 void rules_backward(struct model *m, int l, enum rule_place place) {
@@ -83,9 +102,7 @@ void rules_backward(struct model *m, int l, enum rule_place place) {
         gradient_full(m);
         double began = rule_clock(m);
         x->at = place;
-        again(m, &m->rules->rule[r], x);
-        x->row->backward(m, x);
-        use_up(&m->rules->rule[r], x);
+        go_back(m, &m->rules->rule[r], x);
         m->rules->seconds += rule_clock(m) - began;
         m->g_full = !m->rows_divided;
     }
@@ -118,7 +135,7 @@ static void heads_forward(struct model *m, int l, enum rule_place place, const s
         if (x->entry->settings->channels) again(m, &m->rules->rule[r], x);
         x->row->forward(m, x, there.at, m->rules->sums);
         there.empty = false;
-        if (x->policy != POLICY_NONE) m->rules->rule[r].owner = x;
+        if (uses_shared(x)) m->rules->rule[r].owner = x;
         m->rules->seconds += rule_clock(m) - began;
         if (m->rules->sums) watch(m, x);
         x->heads = NULL;
@@ -133,9 +150,7 @@ static void heads_backward(struct model *m, int l, enum rule_place place, const 
         double began = rule_clock(m);
         there.empty = heads->empty && r == first;
         x->heads = &there, x->at = place;
-        again(m, &m->rules->rule[r], x);
-        x->row->backward(m, x);
-        use_up(&m->rules->rule[r], x);
+        go_back(m, &m->rules->rule[r], x);
         x->heads = NULL;
         m->rules->seconds += rule_clock(m) - began;
     }

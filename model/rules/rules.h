@@ -77,8 +77,10 @@ void rules_forward(struct model *m, int l, enum rule_place place);
 void rules_backward(struct model *m, int l, enum rule_place place);
 /* What enters a layer's queries, keys and values, in those passes of its mixer; NULL where no rule does. */
 const struct inlet *rules_inlet(const struct model *m, int l);
-/* Before a layer's backward pass: the stream beside its rules, where that is kept in bf16; and what follows
- * from sources that have come back from low-rank factors. */
+/* Behind a layer's forward pass: keeps in bf16 what its rules save so. Before its backward pass: brings that
+ * back, with the stream beside its rules; and what follows from sources that have come back from low-rank
+ * factors. */
+void rules_store(struct model *m, int l);
 void rules_load(struct model *m, int l);
 void rules_renew(struct model *m, int l);
 

@@ -138,7 +138,7 @@ static void lay_out(struct model *m, const struct rule_layer *x, void *shared_of
     if (is_residual(settings))
         first_values_lay_out(m, x, &v->first, &shared->first, T, z.H);
     else
-        SAVE(m, v, shared, mapped, T * n * z.H, POLICY_FULL);
+        SAVE_BF16(m, v, shared, mapped, T * n * z.H, POLICY_FULL);
     if (settings->form == PROJECTED) SAVE(m, v, shared, rstd, T * n, POLICY_FULL);
 }
 

@@ -63,7 +63,8 @@ for mesh in "mesh.data=2" "mesh.tensor=2 mesh.sequence_parallel=true" "mesh.pipe
     close_to 0.001 grad_norm step first.kept first.kept_mesh
     close_to 0.0002 loss step kept kept_mesh
 done
-bytes() { "$GDN" plan small.yaml "${@:2}" --json | sed "s/.*\"$1\":\([0-9]*\).*/\1/"; }
+bytes_of() { "$GDN" plan "$1.yaml" "${@:3}" --json | sed "s/.*\"$2\":\([0-9]*\).*/\1/"; }
+bytes() { bytes_of small "$@"; }
 whole=$(bytes activations --set 'model.delta.distances=[]') half=$(bytes activations --set 'model.delta.distances=[]' --set train.activations=bf16)
 [ $((100 * half)) -lt $((57 * whole)) ] || fail "activations are planned to take $half bytes in bf16, $whole in fp32"
 
@@ -94,6 +95,11 @@ for mesh in "mesh.data=2" "mesh.tensor=2 mesh.sequence_parallel=true" "mesh.pipe
 done
 whole=$(bytes activations --set 'model.delta.distances=[]') half=$(bytes activations --set 'model.delta.distances=[]' --set train.activations=bf16 --set train.residual=bf16)
 [ $((100 * half)) -le $((52 * whole)) ] || fail "activations are planned to take $half bytes in bf16, $whole in fp32"
+for name in bench-middle bench-deep best-deep best-broad; do # with what connections and rules keep
+    cp "$SOURCE/configs/$name.yaml" other.yaml
+    whole=$(bytes_of other activations) half=$(bytes_of other activations --set train.activations=bf16 --set train.residual=bf16)
+    [ $((100 * half)) -le $((52 * whole)) ] || fail "$name: activations are planned to take $half bytes in bf16, $whole in fp32"
+done
 deep() { bytes sources --set model.num_layers=12 "$@"; }
 [ "$(bytes sources --set train.residual=bf16)" -le "$(bytes sources)" ] && [ $((10 * $(deep --set train.residual=bf16))) -lt $((8 * $(deep))) ] || fail "sources are planned to take as much in bf16"
 refused "sources are kept either as factors or in bf16" "$GDN" train small.yaml --set train.residual=bf16 --set train.compress_sources=0.5 --run-dir r

@@ -14,8 +14,6 @@ beside=("{kind: mix, place: value, distances: [3], layers: [2, 5, 7]}" "{kind: m
 # Several residual streams, which a rule has for itself.
 alone=("{kind: hyper, streams: 2}" "{kind: hyper, form: dynamic, mixing: doubly_stochastic}")
 
-first_loss() { lines step "$1" | head -1 | grep -o '"loss":[^,]*'; }
-
 check() { # NAME MODEL ENTRY …
     local name=$1 model=$2 list
     shift 2

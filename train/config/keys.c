@@ -198,15 +198,15 @@ const struct key config_keys[] = {
     CHOICE(train.precision, "fp32", .choices = "fp32|bf16|fp16|fp8",
            .help =
                "how numbers enter matrix products and attention, on a device that has it: bf16; fp16, with "
-               "a loss scale; or fp8 in the trunk's products and bf16 elsewhere. Weights, sums, norms and "
-               "activations stay fp32. The cpu has fp32 and bf16, this in products of which no dimension is "
-               "below "
-               "64, not in attention"),
+               "a loss scale; or fp8 in the trunk's products and bf16 elsewhere. Weights, sums and norms stay "
+               "fp32, and so does what is kept, but for train.activations and train.residual. The cpu has fp32 "
+               "and bf16, this in products of which no dimension is below 64 and in attention's of heads of 32 "
+               "or more"),
     CHOICE(train.activations, "fp32", .choices = "fp32|bf16",
            .help =
-               "what is kept of the trunk from forward to backward pass: norms' outputs, queries, keys and "
-               "values, attention's output and the MLP's. bf16 takes about half the memory for a pass more "
-               "over each, and rounds what gradients are computed from"),
+               "what is kept from forward to backward pass: norms' outputs, queries, keys and values, "
+               "attention's output and the MLP's, and what connections and rules keep of each token. bf16 takes "
+               "half the memory for a pass more over each, and rounds what gradients are computed from"),
     {"train.residual", KEY_WORD, offsetof(struct config, model.residual), "fp32", .choices = "fp32|bf16",
      .help = "how the residual stream is stored: outputs of layers, which layers above and connections read, "
              "and what a backward pass needs of it inside layers. bf16 rounds it wherever something has been "

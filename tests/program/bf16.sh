@@ -35,9 +35,19 @@ for mesh in data tensor pipeline; do
     close_to 0.00001 loss step first.bf16 first.$mesh
     close_to 0.0002 grad_norm step first.bf16 first.$mesh
     close_to 0.0002 loss step bf16 $mesh
+    rm -rf again # the same mesh, stopped in between
+    expect 3 bf16 2 again --set mesh.$mesh=2 --set train.stop_at=7 2> /dev/null
+    expect 0 bf16 2 again --set mesh.$mesh=2
+    equal $mesh again
 done
-expect 0 bf16 2 again --set mesh.tensor=2
-equal tensor again
+
+# Rules between layers, on four ranks, again likewise.
+sed "s/^  num_heads.*/&\n  rules: [{kind: dense, form: dynamic, channels: [query, value]}, {kind: value, form: projected}]/" small.yaml > rules.yaml
+ruled() { expect "$1" mpirun --oversubscribe -n 4 "$GDN" train rules.yaml --run-dir "$2" --set train.precision=bf16 --set mesh.data=2 --set mesh.pipeline=2 "${@:3}" > "$2.log" 2>&1; }
+ruled 0 ruled
+ruled 3 ruled_again --set train.stop_at=7
+ruled 0 ruled_again
+equal ruled ruled_again
 
 # Activations kept in bf16, with products in fp32: the first loss is the same to the bit, gradients are rounded; nothing that is computed
 # again, no stop and no second try changes a bit, other meshes hardly. They take the memory that was planned, about half.

@@ -108,13 +108,18 @@ close stream sampled
 settings=("${plain[@]}")
 one=one
 
-# Layers left out, rules that enter at values and before layers; connections that go while training goes on.
+# Layers left out, rules of every kind; connections that go while training goes on.
 beside() { # NAME OPTION …
     expect 0 run 1.1.1.1 "$1" "${@:2}"
     expect 0 run 1.1.1.2 "$1_cut" "${@:2}"
     close "$1" "$1_cut"
 }
-beside rules --set train.dropout.layer=0.4 --set 'model.rules=[{kind: value, form: residual}, {kind: mix, form: gated, from: both}]'
+beside rules --set train.dropout.layer=0.4 --set 'model.rules=[{kind: value, form: residual}, {kind: lane}, {kind: dense, form: dynamic, channels: [key]}, {kind: depth_attention, block: 1}, {kind: mix, form: gated, from: both}]'
+streams=(--set model.delta.distances=[] --set 'model.rules=[{kind: hyper, form: dynamic}]')
+expect 0 run 1.1.1.1 streams "${streams[@]}"
+expect 0 run 1.1.1.2 streams_cut "${streams[@]}"
+close_to $losses loss step streams streams_cut
+close_to $norms grad_norm step streams streams_cut
 beside pruned --set model.delta.stage_steps=0 --set 'train.prune={by: first_order, keep: 0.5, begin: 2, end: 8, interval: 2}'
 cmp <(lines prune pruned | grep -o '"edges":.*') <(lines prune pruned_cut | grep -o '"edges":.*') || fail "other connections went"
 

@@ -179,7 +179,7 @@ struct pass {
     const struct head_watch *heads; /* likewise, where no backward pass follows */
 
     /* Forward: called with `caller` behind each layer, where the caller has something to do meanwhile; or NULL. */
-    void (*behind_layer)(void *caller);
+    void (*behind_layer)(void *caller, int layer);
     void *caller;
 
     struct connection_sums *connections; /* [edges] added to where options->each, options->effects; else not

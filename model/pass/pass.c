@@ -86,7 +86,7 @@ void layers_forward(struct model *m, int first, int end, struct loss_sums *sums)
         share_node(m, l);
         compress_sources(m, l);
         if (!m->gradients) exit_loss(m, l, sums);
-        if (m->pass->behind_layer) m->pass->behind_layer(m->pass->caller);
+        if (m->pass->behind_layer) m->pass->behind_layer(m->pass->caller, l);
     }
 }
 

@@ -27,19 +27,19 @@ static struct pass pass_of(struct executor *x, const struct action *a) {
 
 /* ------------------------------------------------------------------------------------------- NaN traces */
 
-/* What a pass has computed. */
+static void trace_output(struct executor *x, const struct action *a, int node) {
+    int activation_set = locations_activation_set(&x->locations, a->micro_batch, a->chunk);
+    long rows;
+    const real *output = model_output_rows(x->e.model, a->chunk, activation_set, node,
+                                           executor_rows(x, a->micro_batch), &rows);
+    nan_trace_output(x->step->nan_trace, a->micro_batch, node, output, rows);
+}
+
+/* What a pass has computed, but for layers' outputs that are factors by now (behind_layer). */
 static void trace_forward(struct executor *x, const struct action *a) {
-    struct nan_trace *nan_trace = x->step->nan_trace;
     struct span span = layout_span(x->layout, a->chunk, x->e.config->num_layers);
-    int first = span.first ? span.first : -1,
-        activation_set = locations_activation_set(&x->locations, a->micro_batch, a->chunk);
-    if (nan_trace->compressed) first = span.end - 1;
-    for (int node = first; node < span.end; node++) {
-        long rows;
-        const real *output = model_output_rows(x->e.model, a->chunk, activation_set, node,
-                                               executor_rows(x, a->micro_batch), &rows);
-        nan_trace_output(nan_trace, a->micro_batch, node, output, rows);
-    }
+    int end = x->step->nan_trace->compressed ? 0 : span.end;
+    for (int node = span.first ? span.first : -1; node < end; node++) trace_output(x, a, node);
 }
 
 static void trace_backward(struct executor *x, const struct action *a, int layer, const real *gradient) {
@@ -57,10 +57,17 @@ static void wait_for_activation_set(struct executor *x, int chunk, int activatio
     transport_wait(x->transport, locations_activation_set_owner(&x->locations, chunk, activation_set));
 }
 
+struct forward {
+    struct executor *x;
+    const struct action *a;
+};
+
 /* Between the layers of a forward pass. */
-static void behind_layer(void *executor) {
-    struct executor *x = executor;
-    transport_progress(x->transport);
+static void behind_layer(void *caller, int layer) {
+    const struct forward *f = caller;
+    const struct nan_trace *nan_trace = f->x->step->nan_trace;
+    if (nan_trace && nan_trace->compressed) trace_output(f->x, f->a, layer);
+    transport_progress(f->x->transport);
 }
 
 int execute_forward(void *executor, const struct action *a) {
@@ -69,7 +76,7 @@ int execute_forward(void *executor, const struct action *a) {
     struct pass pass = pass_of(x, a);
     if (a->micro_batch == 0) pass.watch = x->step->watch;
     pass.heads = x->step->heads;
-    pass.behind_layer = behind_layer, pass.caller = x;
+    pass.behind_layer = behind_layer, pass.caller = &(struct forward){x, a};
     if (pass.batch) model_stage_forward(x->e.model, &pass, &x->sums[a->micro_batch]);
     if (pass.batch && x->step->nan_trace) trace_forward(x, a);
     return 0;

@@ -186,6 +186,7 @@ static void test_example(void **state) {
 static struct inquired cases[] = {
     {{{1, 1, 1}, {NULL}}, 3, 'f', 0, "output of layer 3", false},
     {{{1, 1, 1}, {"train.recompute=full"}}, 0, 'f', 0, "output of layer 0", false},
+    {{{1, 1, 1}, {"train.compress_sources=0.5"}}, 3, 'f', 0, "output of layer 3", false},
     {{{1, 1, 1}, {NULL}}, 5, 'w', 0, "gradient of layers.5.mlp.down_proj.weight", false},
     {{{1, 1, 1}, {NULL}}, 5, 'x', 0, "gradient of layers.5.self_attn.q_proj.weight", false},
     {{{2, 1, 1}, {NULL}}, 6, 'f', 1, "output of layer 6", false},
@@ -195,6 +196,7 @@ static struct inquired cases[] = {
     {{{1, 2, 1}, {NULL}}, 4, 'w', 1, "gradient of layers.4.mlp.down_proj.weight", false},
     {{{1, 1, 2}, {NULL}}, 1, 'f', 0, "output of layer 1", false},
     {{{1, 1, 2}, {NULL}}, 6, 'f', 1, "output of layer 6", false},
+    {{{1, 1, 2}, {"train.compress_sources=0.5"}}, 5, 'f', 1, "output of layer 5", false},
     {{{1, 1, 2}, {"mesh.interleave=2", "mesh.narrow_sources=false"}}, 5, 'f', 0, "output of layer 5", false},
     {{{1, 1, 2}, {NULL}}, 2, 'w', 0, "gradient of layers.2.mlp.down_proj.weight", false},
     {{{2, 1, 2}, {NULL}}, 6, 'f', 3, "output of layer 6", false},

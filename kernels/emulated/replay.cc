@@ -17,10 +17,15 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     return returned(faulted());
 }
 
+/* Recorded behind all of a launch. */
+static cudaEvent_t end_of(cudaGraphExec_t exec) {
+    return exec->event.end()[-2];
+}
+
 /* The first of its streams stands for that which it is launched on. */
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     if (graph_refuses("cudaGraphLaunch")) return returned(faulted());
-    cudaEvent_t start = exec->event.back(), end = exec->event.end()[-2];
+    cudaEvent_t start = exec->event.back();
     cudaEventRecord(start, stream);
     for (size_t s = 1; s < exec->own.size(); s++) cudaStreamWaitEvent(exec->own[s], start);
     for (const struct emulated_node &node : exec->nodes) {
@@ -34,7 +39,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
         else
             emulated_enqueue(on, node.name.c_str(), node.work);
     }
-    cudaEventRecord(end, stream);
+    cudaEventRecord(end_of(exec), stream);
     return returned(faulted());
 }
 
@@ -46,7 +51,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 static bool runs(cudaGraphExec_t exec) {
-    cudaEvent_t end = exec->event.end()[-2];
+    cudaEvent_t end = end_of(exec);
     return end->done < end->recorded || !std::all_of(exec->own.begin(), exec->own.end(), queue_empty);
 }
 

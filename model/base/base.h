@@ -171,7 +171,7 @@ static inline real *take(struct arena *arena, long count) {
  * scratch. */
 real *save_bf16(struct model *m, real *at, long count, bool keep);
 /* Behind a forward pass: keeps what is kept of the list. Before a backward pass: brings that back; and once
- * the rest is computed again, rounds all, as if it had been kept. */
+ * the rest is computed again, rounds it, as if it had been kept. */
 void stored_keep(const struct model *m, const struct stored_list *list);
 void stored_bring(const struct model *m, const struct stored_list *list);
 void stored_round(const struct model *m, const struct stored_list *list);

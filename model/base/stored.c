@@ -27,5 +27,6 @@ void stored_bring(const struct model *m, const struct stored_list *list) {
 }
 
 void stored_round(const struct model *m, const struct stored_list *list) {
-    for (int i = 0; i < list->count; i++) m->ops->round_bf16(list->buffer[i].count, list->buffer[i].at);
+    for (int i = 0; i < list->count; i++)
+        if (!list->buffer[i].kept) m->ops->round_bf16(list->buffer[i].count, list->buffer[i].at);
 }

@@ -18,8 +18,6 @@ void load_layer(struct model *m, int l) {
 }
 
 void round_layer(struct model *m, int l) {
-    const struct stored_list *stored = &m->layer[l].stored;
-    for (int i = 0; i < stored->count; i++)
-        if (!stored->buffer[i].kept) m->ops->round_bf16(stored->buffer[i].count, stored->buffer[i].at);
+    stored_round(m, &m->layer[l].stored);
     written(m, &m->layer[l]);
 }

@@ -90,6 +90,7 @@ static void use_up(struct model_rule *rule, const struct rule_layer *x) {
 
 static void go_back(struct model *m, struct model_rule *rule, const struct rule_layer *x) {
     again(m, rule, x);
+    if (x->heads) stored_bring(m, &x->stored); /* a mixer that computes again has the rule do so, too */
     stored_round(m, &x->stored);
     x->row->backward(m, x);
     use_up(rule, x);

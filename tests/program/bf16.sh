@@ -106,8 +106,8 @@ done
 whole=$(bytes activations --set 'model.delta.distances=[]') half=$(bytes activations --set 'model.delta.distances=[]' --set train.activations=bf16 --set train.residual=bf16)
 [ $((100 * half)) -le $((52 * whole)) ] || fail "activations are planned to take $half bytes in bf16, $whole in fp32"
 for name in bench-middle bench-deep best-deep best-broad; do # with what connections and rules keep
-    cp "$SOURCE/configs/$name.yaml" other.yaml
-    whole=$(bytes_of other activations) half=$(bytes_of other activations --set train.activations=bf16 --set train.residual=bf16)
+    name=$SOURCE/configs/$name
+    whole=$(bytes_of "$name" activations) half=$(bytes_of "$name" activations --set train.activations=bf16 --set train.residual=bf16)
     [ $((100 * half)) -le $((52 * whole)) ] || fail "$name: activations are planned to take $half bytes in bf16, $whole in fp32"
 done
 deep() { bytes sources --set model.num_layers=12 "$@"; }

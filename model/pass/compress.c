@@ -1,8 +1,9 @@
 /* Keeps sources as low-rank factors between their forward and their backward pass
  * (model_part.compress_sources). A node's full output is there while a layer of the chunk reads it
  * (nodes.c). In between an activation set keeps factors q [T, k] and b [k, W] (lowrank.h). Their product
- * differs slightly from the output, and the backward pass is that of the product. Nodes that other chunks
- * read, and outputs that no connection reads, are kept as they are. */
+ * (with train.residual bf16 rounded, as outputs are) differs slightly from the output, and the backward pass
+ * is that of the product. Nodes that other chunks read, and outputs that no connection reads, are kept as
+ * without factors. */
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
 #include "model/pass/private.h"
@@ -112,8 +113,9 @@ void decompress_sources(struct model *m, int layer) {
     if (!(m->compress > 0)) return;
     for (int node = m->span.first; node < layer; node++) {
         const struct kept_output *kept = &m->activation_set->kept[1 + node];
-        if (kept->q && kept->top == layer)
-            lowrank_join(m->ops, T, W, k, kept->q, kept->b, node_output(m, node));
+        if (!kept->q || kept->top != layer) continue;
+        lowrank_join(m->ops, T, W, k, kept->q, kept->b, node_output(m, node));
+        if (m->bf16_stream) m->ops->round_bf16(T * W, node_output(m, node));
     }
     rules_renew(m, layer);
 }

@@ -76,7 +76,7 @@ static void lay_out(struct model *m, long positions) {
     lay_out_shared_layer(m, T);
     for_layers(m, rules_share);
     rules_lay_out_shared(m, T);
-    if (lay_out_turns(m, T) && m->compress > 0) lay_out_split(m, T);
+    if (lay_out_turns(m, T)) lay_out_split(m, T);
     for (int c = 0; c < p->chunks; c++)
         for (int s = 0; s < p->chunk[c].activation_sets; s++)
             lay_out_activation_set(m, &p->chunk[c], &p->chunk[c].activation_set[s], T);

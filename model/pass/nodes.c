@@ -19,8 +19,8 @@ static bool stays(const struct model *m, const struct chunk *chunk, int node) {
 static enum keep keep_of(const struct model *m, const struct chunk *chunk, int node) {
     bool read = feeds(m, node, chunk->span);
     if (!stays(m, chunk, node)) return KEEP_FULL;
-    if (m->passes->narrow) return KEEP_BF16;
     if (m->compress > 0 && read && node >= 0) return KEEP_FACTORS;
+    if (m->passes->narrow) return KEEP_BF16;
     return m->rows_divided && (!read || (m->passes->turns && node >= 0)) ? KEEP_ROWS : KEEP_FULL;
 }
 
@@ -89,16 +89,26 @@ static void choose_turns(struct model *m, long T) {
         p->narrow = false;
 }
 
-int lay_out_turns(struct model *m, long T) {
+static bool keeps_factors(const struct model *m, const struct chunk *chunk) {
+    for (int node = first_node(chunk); node < chunk->span.end; node++)
+        if (keep_of(m, chunk, node) == KEEP_FACTORS) return true;
+    return false;
+}
+
+bool lay_out_turns(struct model *m, long T) {
     int turn[m->config.num_layers + 1];
     choose_turns(m, T);
     int taken = deal(m, turn);
     real *pool[taken + 1];
+    bool factors = false;
     for (int i = 0; i < taken; i++) pool[i] = take(&m->nodes, T * m->stream);
-    for (int c = 0; c < m->passes->chunks; c++)
-        for (int node = first_node(&m->passes->chunk[c]); node < m->passes->chunk[c].span.end; node++)
+    for (int c = 0; c < m->passes->chunks; c++) {
+        const struct chunk *chunk = &m->passes->chunk[c];
+        for (int node = first_node(chunk); node < chunk->span.end; node++)
             m->passes->restored[1 + node] = turn[1 + node] == NOBODY ? NULL : pool[turn[1 + node]];
-    return taken;
+        factors |= keeps_factors(m, chunk);
+    }
+    return factors;
 }
 
 real *lay_out_node(struct model *m, const struct chunk *chunk, struct activation_set *activation_set,

@@ -72,11 +72,11 @@ void collect_source_gradient(struct model *m, int node);
 void check_source_gradients(struct model *m);
 void lay_out_source_gradients(struct model *m, long T);
 
-/* nodes.c: whole outputs of nodes that have one in turn (before any activation set), and how many there are;
- * the output of an activation set's node, NULL where only rows are kept. All rows of a node's output from the
- * own ones; before a layer's backward pass, of the nodes that it is the highest to read (node_top). A forward
- * pass begins: records a failure where it comes between calls of a backward pass. */
-int lay_out_turns(struct model *m, long T);
+/* nodes.c: whole outputs of nodes that have one in turn (before any activation set), and whether some are
+ * factors; the output of an activation set's node, NULL where only rows are kept. All rows of a node's output
+ * from the own ones; before a layer's backward pass, of the nodes that it is the highest to read (node_top).
+ * A forward pass begins: records a failure where it comes between calls of a backward pass. */
+bool lay_out_turns(struct model *m, long T);
 real *lay_out_node(struct model *m, const struct chunk *chunk, struct activation_set *activation_set,
                    int node, long T);
 void gather_node(struct model *m, int node);

@@ -211,7 +211,7 @@ const struct key config_keys[] = {
      .help = "how the residual stream is stored: outputs of layers, which layers above and connections read, "
              "and what a backward pass needs of it inside layers. bf16 rounds it wherever something has been "
              "added, in training, evaluation and generation alike, and takes half the memory; what is "
-             "computed of it stays fp32. Not with compress_sources"},
+             "computed of it stays fp32"},
     ROW(train.graphs, "false",
         .help = "record a step's passes on the device once and repeat them as one call (CUDA graphs), which "
                 "saves launches where operations are short; without pipeline ranks, and on several ranks "

@@ -323,11 +323,6 @@ int validate_combinations(struct reading *reading) {
                           "sources are factorised on the host, so passes cannot be recorded; one of the two "
                           "is expected",
                           KEY_PATH(train.graphs), KEY_PATH(train.compress_sources));
-    if (reading->config->model.residual == RESIDUAL_BF16 && reading->config->train.compress_sources > 0)
-        return impossible(reading,
-                          "sources are kept either as factors or in bf16: residual fp32 or compress_sources 0 "
-                          "is expected",
-                          "train.residual", KEY_PATH(train.compress_sources));
     return validate_precision(reading);
 }
 

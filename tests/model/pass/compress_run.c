@@ -7,7 +7,7 @@
 
 #include "kernels/base/random.h"
 #include "kernels/base/status.h"
-#include "model/base/base.h"
+#include "model/pass/private.h"
 
 const double ratios[RATIOS] = {1, 0.5, 0.1};
 
@@ -131,20 +131,24 @@ struct pass pass_of(struct runner *r, int micro_batch, int activation_set, int c
  * from which the backward pass gathers it. */
 static void overwrite(struct runner *r, int activation_set, long T) {
     long k = lowrank_of_ratio(T, D, r->ratio);
+    struct model *model = r->part->model;
     for (int n = 0; n < LAYERS; n++) {
         int c = 0;
         while (n >= r->s->cut->stage[c].end) c++;
         if (!compressed(r->s, r->s->cut->stage[c], n)) continue;
         real *x = malloc((size_t)(T * D) * sizeof(real));
         long rows;
-        real *own = (real *)model_output_rows(r->part->model, c, activation_set, n, T, &rows), *full;
+        real *own = (real *)model_output_rows(model, c, activation_set, n, T, &rows), *full;
         long first = rows < T ? axis_first_row(&tensor, T, tensor.index) : 0;
         memcpy(x + first * D, own, (size_t)(rows * D) * sizeof(real));
         if (rows < T) axis_gather_rows(&tensor, x, T, D);
         lowrank_split(&r->scratch, T, D, x, k, (uint64_t)n, r->q, r->b);
         lowrank_join(r->s->ops, T, D, k, r->q, r->b, x);
+        if (r->s->config.residual == RESIDUAL_BF16) r->s->ops->round_bf16(T * D, x);
+        uint16_t *kept = model->passes->chunk[c].activation_set[activation_set].kept[1 + n].bf16;
+        if (kept) r->s->ops->to_bf16(rows * D, x + first * D, kept);
         memcpy(own, x + first * D, (size_t)(rows * D) * sizeof(real));
-        if ((full = model_output(r->part->model, c, activation_set, n)))
+        if ((full = model_output(model, c, activation_set, n)))
             memcpy(full, x, (size_t)(T * D) * sizeof(real));
         free(x);
     }

@@ -7,60 +7,115 @@
 #include "tests/model/pass/compress_run.h"
 
 /* What a buffer takes of an arena. */
-static long bytes_of(long count) {
+static long bytes_of(long count, size_t size) {
     struct arena arena = {.base = NULL};
-    arena_take(&arena, (size_t)count * sizeof(real));
+    arena_take(&arena, (size_t)count * size);
     return (long)arena.used;
 }
 
-/* Whole buffers that a chunk's compressed nodes need: as many as are read at once at most. */
-static long full_buffers(const struct setting *s, struct span span) {
+/* Does the layer read the node as a source? */
+static bool reads(const struct setting *s, int target, int node) {
+    for (int i = 0; i < s->config.delta.num_distances; i++)
+        if (node + s->config.delta.distances[i] == target)
+            return node >= 0 || s->config.delta.embedding_source;
+    return false;
+}
+
+/* The highest layer of the chunk that needs the node: as its stream or as a source. */
+static int top_of(const struct setting *s, struct span span, int node) {
+    int top = node + 1;
+    for (int l = node + 2; l < span.end; l++)
+        if (reads(s, l, node)) top = l;
+    return top;
+}
+
+/* No later stage reads the node, as a source or as its stream. */
+static bool stays(const struct setting *s, struct span span, int node) {
+    for (int l = span.end; l < LAYERS; l++)
+        if (reads(s, l, node)) return false;
+    return node < span.end - 1 || span.end == LAYERS;
+}
+
+/* The same, and no layer reads it as a source. */
+static bool stream_alone(const struct setting *s, struct span span, int node) {
+    for (int l = 0; l < LAYERS; l++)
+        if (reads(s, l, node)) return false;
+    return stays(s, span, node);
+}
+
+/* In what form a model keeps outputs. */
+struct form {
+    double ratio; /* of factors */
+    bool turns;   /* divided rows, sources too */
+    bool narrow;  /* in bf16 */
+};
+enum kept { FULL, ROWS, FACTORS, CODES };
+
+static enum kept kept_as(const struct setting *s, const struct form *form, struct span span, int node) {
+    if (form->ratio > 0 && compressed(s, span, node)) return FACTORS;
+    if (form->narrow && stays(s, span, node)) return CODES;
+    return stream_alone(s, span, node) || (form->turns && compressed(s, span, node)) ? ROWS : FULL;
+}
+
+static bool divided(const struct setting *s) {
+    return s->way & 2 && tensor.size > 1;
+}
+
+static int first_of(struct span span) {
+    return span.first ? span.first : -1;
+}
+
+/* Whole buffers that a chunk's nodes take turns in: as many as are needed at once at most. */
+static long full_buffers(const struct setting *s, const struct form *form, struct span span) {
     long max = 0;
-    for (int l = span.first; l < span.end; l++) {
+    for (int l = first_of(span); l < span.end; l++) {
         long here = 0;
-        for (int n = span.first; n <= l; n++) {
-            bool later = n == l || n + 1 == l;
-            for (int i = 0; i < s->config.delta.num_distances; i++) {
-                int target = n + s->config.delta.distances[i];
-                later |= target >= l && target < span.end;
-            }
-            here += later && compressed(s, span, n);
+        for (int n = first_of(span); n <= l; n++) {
+            enum kept kept = kept_as(s, form, span, n);
+            bool turn = kept == FACTORS || kept == CODES || (form->turns && compressed(s, span, n));
+            here += turn && (n == l || top_of(s, span, n) >= l);
         }
         if (here > max) max = here;
     }
     return max;
 }
 
-/* No layer reads the node's output as a source, and no later stage has it as its stream. */
-static bool stream_alone(const struct setting *s, struct span span, int node) {
-    for (int i = 0; i < s->config.delta.num_distances; i++)
-        if (node + s->config.delta.distances[i] < LAYERS && (node >= 0 || s->config.delta.embedding_source))
-            return false;
-    return node < span.end - 1 || span.end == LAYERS;
+/* By formula: what outputs take in that form, whole ones in turn and each activation set's; `plain`: without
+ * factors and an arena's rounding, by which the form is chosen. */
+static long taken(const struct setting *s, const struct form *form, bool plain) {
+    const long T = s->batch * s->length, k = lowrank_of_ratio(T, D, form->ratio),
+               R = divided(s) ? (T + tensor.size - 1) / tensor.size : T;
+    const struct {
+        long numbers, more;
+        size_t size;
+    } each[] = {[FULL] = {T * D, 0, sizeof(real)},
+                [ROWS] = {R * D, 0, sizeof(real)},
+                [FACTORS] = {T * k, k * D, sizeof(real)},
+                [CODES] = {R * D, 0, sizeof(uint16_t)}};
+    long full = 0, sum = 0;
+    for (int c = 0; c < s->cut->chunks; c++) {
+        struct span span = s->cut->stage[c];
+        long here = full_buffers(s, form, span);
+        if (here > full) full = here;
+        for (int n = first_of(span); n < span.end; n++) {
+            enum kept kept = kept_as(s, form, span, n);
+            if (!plain)
+                sum +=
+                    bytes_of(each[kept].numbers, each[kept].size) + bytes_of(each[kept].more, sizeof(real));
+            else if (kept != FACTORS)
+                sum += each[kept].numbers * (kept == CODES ? 1 : 2);
+        }
+    }
+    return ACTIVATION_SETS * sum + full * (plain ? 2 * T * D : bytes_of(T * D, sizeof(real)));
 }
 
-/* By formula: of each activation set what x0 and each node is kept as. Where rows are divided, a rank keeps
- * its own of what is not factors, if whole buffers in turn make that less, or are not needed. */
+/* The form that takes least: rows in turn where they are divided and none are factors, bf16 where the stream
+ * is. */
 static long sources_of(const struct setting *s, double ratio) {
-    long T = s->batch * s->length, k = lowrank_of_ratio(T, D, ratio), full = 0, nodes = 0;
-    bool divided = s->way & 2 && tensor.size > 1;
-    long R = divided ? (T + tensor.size - 1) / tensor.size : T;
-    for (int c = 0; c < s->cut->chunks; c++) {
-        struct span span = s->cut->stage[c];
-        for (int n = span.first; n < span.end; n++) nodes += ACTIVATION_SETS * compressed(s, span, n);
-        if (full_buffers(s, span) > full) full = full_buffers(s, span);
-    }
-    bool turns = divided && !(ratio > 0) && full * T + nodes * R < nodes * T;
-    long sum = ACTIVATION_SETS * bytes_of((stream_alone(s, s->cut->stage[0], -1) ? R : T) * D);
-    for (int c = 0; c < s->cut->chunks; c++) {
-        struct span span = s->cut->stage[c];
-        for (int n = span.first; n < span.end; n++)
-            sum += ACTIVATION_SETS * (ratio > 0 && compressed(s, span, n) ? bytes_of(T * k) + bytes_of(k * D)
-                                      : stream_alone(s, span, n) || (turns && compressed(s, span, n))
-                                          ? bytes_of(R * D)
-                                          : bytes_of(T * D));
-    }
-    return sum + (ratio > 0 || turns ? full * bytes_of(T * D) : 0);
+    struct form form = {ratio, false, false}, turns = {ratio, true, false}, narrow = {ratio, false, true};
+    if (divided(s) && !(ratio > 0) && taken(s, &turns, true) < taken(s, &form, true)) form = turns;
+    if (s->config.residual == RESIDUAL_BF16 && taken(s, &narrow, true) < taken(s, &form, true)) form = narrow;
+    return taken(s, &form, false);
 }
 
 static struct model_memory memory_of(const struct setting *s, double ratio, bool training, bool planned) {

@@ -228,8 +228,6 @@ static void memory_and_store(void **state) {
     refused("train: {recompute: full, recompute_delta: none, recompute_delta_every: 3}", NULL,
             "train.recompute_delta_every: 3", "train.recompute_delta: none", NULL);
     refused("train: {residual: fp16}", NULL, "train.residual", "fp16", "fp32 or bf16", NULL);
-    refused("train: {residual: bf16, compress_sources: 0.5}", NULL, "train.residual: bf16", "train.compress_sources: 0.5",
-            NULL);
     refused("mesh: {wire: fp16}", NULL, "mesh.wire", "fp16", "stored, fp32 or bf16", NULL);
     refused(sizeof(real) == sizeof(float) ? "mesh: {wire: 1}" : "mesh: {wire: fp32}", NULL, "mesh.wire",
             NULL);

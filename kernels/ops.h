@@ -44,10 +44,24 @@ enum precision {
 
 extern const char *const precision_word[PRECISIONS]; /* "fp32", … */
 
+/* Bytes of the copy of a weight, below: devices other than the host have one in fewer bits than fp32. */
+static inline long weight_copy_bytes(bool host, enum precision precision) {
+    return host || precision == PRECISION_FP32 ? 0 : 2;
+}
+
 struct ops {
     const char *name; /* "reference", "cpu", "cuda", "emulated" */
     enum precision precision;
     const struct device *device; /* where all buffers lie */
+
+    /* Weights a second time, in the numbers that products read. `hold` queues the conversion of w [count],
+     * a multiple of 64, into `copy`, weight_copy_bytes each and aligned as reserved memory is. From then on
+     * products with operands among w may read the copy instead, until `release` or the next `hold`; before
+     * that nobody writes either. Results are those of products that convert by themselves, to the bit, but
+     * for the scales of fp8: a weight's counts a hold as one call. Neither can fail. NULL where there are no
+     * copies. */
+    void (*hold)(const real *w, long count, void *copy);
+    void (*release)(void);
 
     /* The operations, each with what it does: kernels/trunk_operations.h and kernels/delta_operations.h, the
      * only lists of them. OPERATION(rms_norm, (long T, …), …) is the member void (*rms_norm)(long T, …). */

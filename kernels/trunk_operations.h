@@ -33,7 +33,7 @@ OPERATION(gemm_rows,
 /* The same as gemm as a product with a trunk's weight, or the gradient of one: forward x·Wᵀ ('N', 'T'), gradient
  * of x ('N', 'N'), gradient of W ('T', 'N'). `weight_id` numbers the weight, below the device's
  * weight_ids: a backend that scales what it multiplies keeps scales by weight id, the only state between
- * calls. */
+ * calls beside copies of weights that are held. */
 OPERATION(linear,
           (int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
            const real *b, long ldb, real beta, real *c, long ldc),

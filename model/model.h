@@ -134,6 +134,12 @@ int model_create(const struct model_config *config, const struct table *table, c
 void model_free(struct model *model);
 void model_memory(const struct model *model, struct model_memory *out);
 
+/* From model_hold on products read the copy of the state's weights, where it has one, which is made anew
+ * (kernels/ops.h, hold); until model_release nobody may write weights. Queued; neither can fail. Of all
+ * models one at a time. */
+void model_hold(const struct model *model);
+void model_release(const struct model *model);
+
 /* The same without memory behind it, for plans: passes may be run on it with operations that only count
  * (ops_find("count")) and an axis that only counts (axis_planned). */
 int model_create_planned(const struct model_config *config, const struct table *table,
@@ -286,7 +292,8 @@ void model_loss(struct model *model, const int32_t *rows, long batch, long lengt
                 const struct loss_options *options, struct loss_sums *out);
 
 /* Generates one sequence of up to `capacity` tokens, by a rank that holds the whole model; at most `rows` of
- * them are fed together, more than 1 where decoder_validate_drafts has nothing against it. */
+ * them are fed together, more than 1 where decoder_validate_drafts has nothing against it. Holds the weights
+ * (model_hold) as long as it lives. */
 struct decoder;
 int decoder_create(const struct model_config *config, const struct table *table, const struct state *state,
                    const struct ops *ops, long capacity, long rows, struct decoder **out);

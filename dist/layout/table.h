@@ -109,6 +109,7 @@ static inline bool row_owned_by(const struct row *row, int pipeline_rank) {
 /* The training state: flat buffers of table->total elements, and a step count per tensor. */
 struct state {
     real *weight, *gradient;
+    void *copy; /* what products read of the weights (kernels/ops.h, hold); NULL: the weights themselves */
     real *moment[MOMENTS]; /* [shards.kept] each (shard.h); the first NULL: there is no optimiser (eval,
                               generate) */
     int64_t *steps;        /* [table->rows] updates a tensor has had */

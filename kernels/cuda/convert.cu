@@ -39,7 +39,7 @@ template <class Code> struct __align__(EIGHT * sizeof(Code)) eight {
 
 /* Elements p … p + 7 of row i, zero where there are none. */
 static __device__ void load_along(const struct operand *x, long i, long p, float v[EIGHT]) {
-    const float *row = x->at + i * x->ld + p;
+    const float *row = (const float *)x->at + i * x->ld + p;
     if (i < x->count && p + EIGHT <= x->k && (uintptr_t)row % sizeof(float4) == 0) {
         *(float4 *)v = ((const float4 *)row)[0];
         *(float4 *)(v + 4) = ((const float4 *)row)[1];
@@ -52,10 +52,11 @@ static __device__ void load_along(const struct operand *x, long i, long p, float
 static __device__ void load_across(const struct operand *x, long i0, long p0, int row, int place,
                                    float v[EIGHT]) {
     __shared__ float tile[TILE_K][TILE_ROWS + 1];
+    const float *at = (const float *)x->at;
     int lane = threadIdx.x % TILE_ROWS;
     __syncthreads(); /* the tile before may still be read */
     for (int p = threadIdx.x / TILE_ROWS; p < TILE_K; p += THREADS / TILE_ROWS)
-        tile[p][lane] = i0 + lane < x->count && p0 + p < x->k ? x->at[(p0 + p) * x->ld + i0 + lane] : 0;
+        tile[p][lane] = i0 + lane < x->count && p0 + p < x->k ? at[(p0 + p) * x->ld + i0 + lane] : 0;
     __syncthreads();
     for (int j = 0; j < EIGHT; j++) v[j] = tile[place + j][row];
 }

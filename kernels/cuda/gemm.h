@@ -4,6 +4,7 @@
  *     gemm_pieces.cu      a product in 16 or 8 bits, in pieces whose operands fit into the scratch
  *     gemm_library.cu     one product by cuBLASLt
  *     convert.cu          operands from float to 16 or 8 bits
+ *     weights.cu          weights that are converted once for many products
  *     scale.cu            the scales of 8 bits */
 #ifndef GDN_CUDA_GEMM_H
 #define GDN_CUDA_GEMM_H
@@ -17,13 +18,14 @@ struct scale; /* scale.h */
 /* op(A) or op(B) of a product, as what is summed over sees it: rows [count, k], along memory, element x[i·ld
  * + p], or across it, x[p·ld + i]; to be multiplied in numbers of `type`. */
 struct operand {
-    const float *at;
+    const void *at; /* float, or once it is ready `type` */
     long ld;
     bool along;
     long count, k;
     cudaDataType_t type;
+    bool ready;                  /* needs no conversion; of 8 bits only with rows along memory */
     struct scale *scale;         /* on the device; of 8 bits alone */
-    const struct scale *partner; /* of a product's second operand: the first one's */
+    const struct scale *partner; /* of the product's operand that is converted last: the other one's */
     float *unit;                 /* and where the product of both units goes, scales_unit() */
 };
 
@@ -53,6 +55,13 @@ void library_product(char ta, char tb, long m, long n, long k, float alpha, cons
  * scales_unit. `to` NULL: only that, and only where the scale has seen nothing yet. */
 void convert(const struct operand *x, long count_to, long k_to, void *to, float *largest);
 enum { MAX_BLOCKS = 1024 };
+
+/* What `hold` does (ops.h), with copies in 16 bits of `type`; count 0: what `release` does. */
+void weights_hold(const float *weights, long count, void *copy, cudaDataType_t type);
+/* Where the operand, of 16 bits, lies in weights that are held in such numbers, it becomes its copy. */
+void weights_find(struct operand *x);
+/* The same of a weight of `linear` in 8 bits, as x·Wᵀ or dy·W reads it. */
+void weights_find_eight(int weight_id, struct operand *x);
 
 /* C [m, n] = beta·C + R; r NULL: zeros. With beta 0, C is not read. */
 void add_result(long m, long n, float beta, const float *r, long ldr, float *c, long ldc);

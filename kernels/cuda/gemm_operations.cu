@@ -7,10 +7,10 @@
 
 /* op(A) [m, k], and op(B) [k, n] by its columns. */
 static struct operand left(char ta, long m, long k, const float *a, long lda, cudaDataType_t type) {
-    return (struct operand){a, lda, ta == 'N', m, k, type, NULL, NULL, NULL};
+    return (struct operand){a, lda, ta == 'N', m, k, type, false, NULL, NULL, NULL};
 }
 static struct operand right(char tb, long n, long k, const float *b, long ldb, cudaDataType_t type) {
-    return (struct operand){b, ldb, tb == 'T', n, k, type, NULL, NULL, NULL};
+    return (struct operand){b, ldb, tb == 'T', n, k, type, false, NULL, NULL, NULL};
 }
 
 /* What there is to do without a sum; true: nothing is left. */
@@ -32,6 +32,8 @@ static void gemm_16(char ta, char tb, long m, long n, long k, float alpha, const
                     const float *b, long ldb, float beta, float *c, long ldc) {
     if (trivial(m, n, k, beta, c, ldc)) return;
     struct operand x = left(ta, m, k, a, lda, TYPE), y = right(tb, n, k, b, ldb, TYPE);
+    weights_find(&x);
+    weights_find(&y);
     pieces_product(&x, &y, alpha, beta, c, ldc);
 }
 
@@ -46,10 +48,23 @@ static void linear_fp8(int weight_id, char ta, char tb, long m, long n, long k, 
     struct operand x = left(ta, m, k, a, lda, CUDA_R_8F_E4M3), y = right(tb, n, k, b, ldb, CUDA_R_8F_E4M3);
     scale_by(&x, weight_id, ta == 'N' && tb == 'T' ? ROLE_X : ROLE_DY); /* forward x·Wᵀ, else dy·W or dyᵀ·x */
     scale_by(&y, weight_id, ta == 'T' ? ROLE_X : ROLE_W);
-    y.partner = x.scale, y.unit = scales_unit();
+    if (ta == 'N') weights_find_eight(weight_id, &y);
+    x.unit = y.unit = scales_unit();
+    if (y.ready)
+        x.partner = y.scale;
+    else
+        y.partner = x.scale;
     scales_begin(&x, &y);
     pieces_product(&x, &y, alpha, beta, c, ldc);
     scales_end(&x, &y);
+}
+
+template <cudaDataType_t TYPE> static void hold(const float *weights, long count, void *copy) {
+    weights_hold(weights, count, copy, TYPE);
+}
+
+static void release(void) {
+    weights_hold(NULL, 0, NULL, CUDA_R_16BF);
 }
 
 /* A product with a weight as any other. */
@@ -68,6 +83,8 @@ void cuda_gemm(struct ops *ops, enum precision precision) {
         return;
     }
     pieces_open();
+    ops->hold = precision == PRECISION_FP16 ? hold<CUDA_R_16F> : hold<CUDA_R_16BF>;
+    ops->release = release;
     if (precision == PRECISION_FP16) {
         ops->gemm = gemm_16<CUDA_R_16F>;
         ops->linear = linear_as<gemm_16<CUDA_R_16F>>;

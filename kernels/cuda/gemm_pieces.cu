@@ -3,9 +3,8 @@
  * the bits.
  *
  * A copy serves the next product as well where nothing else has been queued in between: a gradient is
- * multiplied by its weight and by its layer's input, one after the other. Other copies are made anew; weights
- * change once a step but are multiplied more often, and a copy kept for each would cost 2 bytes a parameter.
- */
+ * multiplied by its weight and by its layer's input, one after the other. Other copies are made anew, but for
+ * those of weights that are held (weights.cu), which are read where they lie. */
 #include "kernels/cuda/gemm.h"
 
 #include <limits.h>
@@ -66,7 +65,9 @@ static struct cut cut_for(long m, long n, long k, long numbers, long results) {
 /* Piece i of an operand's rows, `rows` each, in piece p of k. */
 static struct operand part(const struct operand *x, long i, long rows, long p, long k) {
     struct operand piece = *x;
-    piece.at += x->along ? i * rows * x->ld + p * k : p * k * x->ld + i * rows;
+    long first = x->along ? i * rows * x->ld + p * k : p * k * x->ld + i * rows;
+    long bytes = !x->ready ? sizeof(float) : x->scale ? 1 : 2;
+    piece.at = (const char *)x->at + first * bytes;
     piece.count = min(rows, x->count - i * rows);
     piece.k = min(k, x->k - p * k);
     return piece;
@@ -86,15 +87,21 @@ static bool is_held(int which, const struct operand *stored) {
            of->type == stored->type;
 }
 
-/* Converts into the buffer of operand 0 or 1: 8 bits with rows along what is summed over, as the library
- * demands; 16 bits as the operand lies, which the library multiplies as fast and a copy is faster than a
- * turn. */
+/* The unit of a product of 8 bits goes with its second operand alone. */
+static const float *unit_of(int which, const struct operand *x) {
+    return which == 1 ? x->unit : NULL;
+}
+
+/* Converts what is not ready into the buffer of operand 0 or 1: 8 bits with rows along what is summed over,
+ * as the library demands; 16 bits as the operand lies, which the library multiplies as fast and a copy is
+ * faster than a turn. */
 static struct factor fill(int which, const struct operand *x) {
+    if (x->ready) return (struct factor){x->at, x->type, x->ld, unit_of(which, x)};
     if (x->scale) {
         long k_to = up(x->k);
         held[which].at = NULL;
         convert(x, up(x->count), k_to, buffer[which], scales_largest(which));
-        return (struct factor){buffer[which], x->type, k_to, x->unit};
+        return (struct factor){buffer[which], x->type, k_to, unit_of(which, x)};
     }
     struct operand stored = as_stored(x);
     if (!is_held(which, &stored)) convert(&stored, stored.count, up(stored.k), buffer[which], NULL);

@@ -55,9 +55,10 @@ static __device__ int room(float most, int top) {
     return min(126, top - exponent - ((bits & 0x7fffff) > three_quarters));
 }
 
-/* Block b: operand b. */
+/* Records the call, makes the factor from all that is recorded, or both: from what was seen where that is
+ * nothing. Block b: operand b. */
 static __global__ void settle(struct scale *scale_a, struct scale *scale_b, int top_a, int top_b,
-                              float *largest, bool record) {
+                              float *largest, bool record, bool renew) {
     struct scale *scale = blockIdx.x == 0 ? scale_a : scale_b;
     float *mine = largest + blockIdx.x * MAX_BLOCKS, most = 0;
     for (int i = threadIdx.x; i < MAX_BLOCKS; i += blockDim.x) {
@@ -65,29 +66,49 @@ static __global__ void settle(struct scale *scale_a, struct scale *scale_b, int 
         mine[i] = 0;
     }
     most = block_max(most);
-    if (threadIdx.x != 0 || (!record && scale->calls > 0)) return;
-    if (record) {
-        scale->history[scale->calls++ % HISTORY] = most;
-        for (unsigned i = 0; i < min(scale->calls, (unsigned)HISTORY); i++)
-            most = fmaxf(most, scale->history[i]);
-    }
+    if (threadIdx.x != 0) return;
+    if (record) scale->history[scale->calls++ % HISTORY] = most;
+    if (!renew) return;
+    for (unsigned i = 0; i < min(scale->calls, (unsigned)HISTORY); i++) most = fmaxf(most, scale->history[i]);
     int exponent = room(most, blockIdx.x == 0 ? top_a : top_b);
     scale->unit = float_of((uint32_t)(127 - exponent) << 23);
 }
 
-static void settle_both(const struct operand *a, const struct operand *b, bool record) {
-    LAUNCH(settle, dim3(2), THREADS, 0, a->scale, b->scale, top(a->type), top(b->type), largest, record);
+static void settle_operands(const struct operand *a, const struct operand *b, bool record, bool renew) {
+    LAUNCH(settle, dim3(b->ready ? 1 : 2), THREADS, 0, a->scale, b->scale, top(a->type), top(b->type),
+           largest, record, renew);
+}
+
+static bool is_seen(const struct operand *x) {
+    return x->ready || seen[x->scale - scales];
+}
+
+/* Of operand 0 or 1. */
+static void look(int operand, const struct operand *x) {
+    seen[x->scale - scales] = true;
+    convert(x, x->count, x->k, NULL, scales_largest(operand));
 }
 
 void scales_begin(const struct operand *a, const struct operand *b) {
-    bool *seen_a = &seen[a->scale - scales], *seen_b = &seen[b->scale - scales];
-    if (*seen_a && *seen_b) return;
-    *seen_a = *seen_b = true;
-    convert(a, a->count, a->k, NULL, scales_largest(0));
-    convert(b, b->count, b->k, NULL, scales_largest(1));
-    settle_both(a, b, false);
+    if (is_seen(a) && is_seen(b)) return;
+    look(0, a);
+    if (!b->ready) look(1, b);
+    settle_operands(a, b, false, true);
 }
 
 void scales_end(const struct operand *a, const struct operand *b) {
-    settle_both(a, b, true);
+    settle_operands(a, b, true, true);
+}
+
+static void settle_one(const struct operand *x, bool record, bool renew) {
+    LAUNCH(settle, dim3(1), THREADS, 0, x->scale, nullptr, top(x->type), 0, largest, record, renew);
+}
+
+void scales_copy_begin(const struct operand *x) {
+    if (!is_seen(x)) look(0, x);
+    settle_one(x, false, true);
+}
+
+void scales_copy_end(const struct operand *x) {
+    settle_one(x, true, false);
 }

@@ -26,7 +26,8 @@ struct scale {
 void scales_open(void);
 struct scale *scale_of(int weight_id, enum role role); /* on the device */
 
-/* Before the operands of a call are converted: readies the scales that have seen nothing yet. */
+/* Before the operands of a call are converted: readies the scales that have seen nothing yet. Of a second
+ * operand that is ready nothing happens, here and after the product. */
 void scales_begin(const struct operand *a, const struct operand *b);
 /* Where `convert` keeps the largest |x| of operand 0 or 1. */
 float *scales_largest(int operand);
@@ -35,5 +36,10 @@ float *scales_largest(int operand);
 float *scales_unit(void);
 /* After the product: records the call and makes the factors of the next. */
 void scales_end(const struct operand *a, const struct operand *b);
+
+/* Of an operand that is converted for all calls of a while, as one call: before that makes the factor, which
+ * stays as it is until the next time, and after it records the call. */
+void scales_copy_begin(const struct operand *x);
+void scales_copy_end(const struct operand *x);
 
 #endif

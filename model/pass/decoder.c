@@ -59,15 +59,18 @@ int decoder_create(const struct model_config *config, const struct table *table,
     int status =
         model_build(config, table, state, by_rows ? by_rows : ops, NULL, 1, rows, capacity, false, &d->model);
     if (!status) status = create(d);
-    if (status)
+    if (status) {
         decoder_free(d);
-    else
-        *out = d;
-    return status;
+        return status;
+    }
+    model_hold(d->model);
+    *out = d;
+    return 0;
 }
 
 void decoder_free(struct decoder *d) {
     if (!d) return;
+    if (d->model) model_release(d->model);
     model_free(d->model);
     arena_free(&d->arena);
     free(d->logits);

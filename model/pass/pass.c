@@ -206,6 +206,15 @@ static struct loss_sums *begin_sums(struct model *m) {
     return m->passes->sums_of_pass;
 }
 
+void model_hold(const struct model *model) {
+    const struct state *state = model->state;
+    if (state->copy) model->ops->hold(state->weight, model->table->total, state->copy);
+}
+
+void model_release(const struct model *model) {
+    if (model->state->copy) model->ops->release();
+}
+
 long model_measured(const struct model *model, const struct edge_set *active) {
     return edge_set_measured(active, &model->edges);
 }

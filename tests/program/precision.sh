@@ -22,6 +22,15 @@ moments() { # RUN: the mean gradients' size, which AdamW's updates, and so losse
     dump optimizer/exp_avg "$1/checkpoints/step_000000$steps" |
         LC_ALL=C awk '{ for (i = 2; i <= NF; i++) sum += $i < 0 ? -$i : $i } END { print sum }'
 }
+
+# Weights are kept a second time, which the run plans as the plan without it: the first rank's bytes.
+weights_as_planned() { # RUN [RANKS]
+    memory_as_planned "$1"
+    "$GDN_BINARY" plan "$1/config.yaml" --ranks "${2:-1}" --flops 1e11 --json | grep -o '"weights":[0-9]*' | head -1 > planned
+    grep '"event":"memory"' "$1/metrics.jsonl" | head -1 | grep -o '"reserved_weights":[0-9]*' | sed 's/reserved_//' > reserved
+    [ -s planned ] && cmp planned reserved || fail "$1: $(cat planned reserved)"
+}
+
 expect 0 in_precision fp32 1 fp32
 right=$(moments fp32)
 precisions="bf16 fp16"
@@ -36,10 +45,21 @@ for limit in bf16:0.0005 fp16:0.00005 fp8:0.005; do
     [ $precision = fp8 ] && precisions="$precisions fp8"
     close_to "${limit#*:}" loss step fp32 $precision
     close_to "${limit#*:}" loss eval fp32 $precision
+    weights_as_planned $precision
     ! cmp -s first second || fail "$precision computes as fp32 does"
     moments $precision | LC_ALL=C awk -v right="$right" '{ exit !($1 > 0.8 * right && $1 < 1.25 * right) }' ||
         fail "$precision has moments of $(moments $precision), fp32 of $right: the gradients' scale is not theirs"
     [ -z "$(lines loss_scale $precision)" ] || fail "the loss scale changed in $precision: $(lines loss_scale $precision)"
+    # Weights that are rounded once for several micro-batches; in recorded passes each time that these are repeated.
+    same=(--set train.micro_batch_size=2 --set model.delta.regularizer=none) # a step's options are those of the one before
+    expect 0 in_precision $precision 1 executed_$precision "${same[@]}"
+    expect 0 in_precision $precision 1 recorded_$precision "${same[@]}" --set train.graphs=true
+    equal executed_$precision recorded_$precision
+    expect 0 in_precision $precision 2 tensor_$precision --set train.micro_batch_size=2 --set mesh.tensor=2
+    close_to "${limit#*:}" loss step fp32 tensor_$precision
+    weights_as_planned tensor_$precision 2
+    expect 0 "$GDN_BINARY" generate $precision --device "$DEVICE" --prompt a --length 3 > text 2> words
+    [ "$(wc -c < text)" -ge 2 ] || fail "nothing was generated in $precision: $(cat text words)"
 done
 
 # What was trained in fp16 or fp8 is used on the cpu, in fp32, which is said once: the loss is that of fp32 on the device. Only who

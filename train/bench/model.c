@@ -17,9 +17,11 @@ int bench_model_step(struct bench_model *b) {
     struct loss_options options = {.target_weight = weight, .token_weight = weight};
     struct loss_sums sums;
     b->ops.zero(b->table.total, b->state.gradient);
+    model_hold(b->model);
     for (long at = 0; at < t->batch_size; at += b->micro_batch)
         model_train(b->model, b->rows + at * (t->sequence_length + 1), b->micro_batch, t->sequence_length,
                     &options, &sums);
+    model_release(b->model);
     TRY(model_status(b->model));
     double norm;
     TRY(optimizer_norm(&b->optimizer, NULL, &norm));
@@ -37,7 +39,7 @@ static int draw_weights(struct bench_model *b) {
     const bool host = b->ops.device->host;
     struct state_memory drawn = {0};
     struct state on_host = b->state;
-    int status = host ? GDN_OK : state_reserve(&drawn, NULL, &b->table, STATE_WEIGHTS, NULL, &on_host);
+    int status = host ? GDN_OK : state_reserve(&drawn, NULL, 0, &b->table, STATE_WEIGHTS, NULL, &on_host);
     if (!status) params_init_all(&b->table, c->train.seed, on_host.weight);
     if (!status && !host) status = state_copy(&b->memory, &drawn);
     state_free(&drawn);
@@ -49,7 +51,8 @@ static int create_state(struct bench_model *b) {
     TRY(params_create(&c->model, NULL, &b->table));
     optimizer_treat(&c->train, &b->table);
     TRY(shards_create(&b->table, 1, 0, 1, c->mesh.bucket, &b->shards));
-    TRY(state_reserve(&b->memory, b->ops.device, &b->table, STATE_TRAINING, &b->shards, &b->state));
+    TRY(state_reserve(&b->memory, b->ops.device, weight_copy_bytes(b->ops.device->host, b->ops.precision),
+                      &b->table, STATE_TRAINING, &b->shards, &b->state));
     return draw_weights(b);
 }
 

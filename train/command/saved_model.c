@@ -19,7 +19,7 @@ static int prepare(const struct checkpoint_info *info, char *const *overrides, i
     if (out->tokenizer.name && !out->asked.tokenizer) out->config.data.tokenizer[0] = 0; /* that one */
     TRY(params_create(&out->config.model, NULL, &out->table));
     out->step = (long)info->step;
-    return state_reserve(&out->memory, NULL, &out->table, STATE_WEIGHTS, NULL, &out->state);
+    return state_reserve(&out->memory, NULL, 0, &out->table, STATE_WEIGHTS, NULL, &out->state);
 }
 
 static int load(const struct mesh *mesh, const char *given, char *const *overrides, int count,
@@ -55,11 +55,14 @@ int saved_model_active(const struct saved_model *saved, struct edge_set *active)
     return status;
 }
 
-static int move(struct saved_model *saved, const struct device *device) {
+static int move(struct saved_model *saved, const struct ops *ops) {
     struct state_memory host = saved->memory;
+    const struct device *device = ops->device;
+    const long copy = weight_copy_bytes(device->host, ops->precision);
     if (device->host) return 0;
     saved->memory = (struct state_memory){0};
-    int status = state_reserve(&saved->memory, device, &saved->table, STATE_WEIGHTS, NULL, &saved->state);
+    int status =
+        state_reserve(&saved->memory, device, copy, &saved->table, STATE_WEIGHTS, NULL, &saved->state);
     if (!status) status = state_copy(&saved->memory, &host);
     state_free(&host);
     return status;
@@ -80,7 +83,7 @@ int saved_model_place(struct saved_model *saved, const struct mesh *mesh, FILE *
     config->train.graphs = false; /* of training */
     TRY(backend_choose(config, mesh, ops));
     if (log) backend_note(*ops, "gdn: note: ", log);
-    return mesh_agree(mesh, move(saved, (*ops)->device));
+    return mesh_agree(mesh, move(saved, *ops));
 }
 
 void saved_model_free(struct saved_model *saved) {

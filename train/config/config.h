@@ -237,6 +237,12 @@ int config_keep_left(struct config *config, const char *text);
 /* Whether the data are text, or lines of JSON, whose tokens are bytes and TEXT_SEPARATOR. */
 bool config_tokens_are_bytes(const struct config *config);
 
+/* Whether buffers lie on the host, as far as the configuration tells: `auto`, until a device was found, is
+ * the host. */
+bool config_on_host(const struct config *config);
+/* Bytes of the copy of each weight that products read (kernels/ops.h, hold). */
+long config_weight_copy(const struct config *config);
+
 /* What only training needs: data.train or data.sources. GDN_INPUT names both. */
 int config_validate_for_training(const struct config *config);
 

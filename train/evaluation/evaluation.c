@@ -286,7 +286,11 @@ double evaluation_perplexity(const struct evaluation_result *result) {
 
 static int evaluate(struct evaluation *evaluation, struct wish *wish, double *loss) {
     const struct validation *validation = evaluation->validation;
-    for (int i = 0; i < validation->parts; i++) TRY(sum_part(evaluation, i, wish));
+    int status = 0;
+    model_hold(evaluation->model);
+    for (int i = 0; i < validation->parts && !status; i++) status = sum_part(evaluation, i, wish);
+    model_release(evaluation->model);
+    TRY(status);
     TRY(mesh_sum(evaluation->mesh, evaluation->sums, EVALUATION_SUMS * validation->parts));
     for (int i = 0; i < validation->sets; i++) evaluation->result[i] = result_of(evaluation, i);
     *loss = evaluation->result[0].loss;

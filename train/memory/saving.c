@@ -10,7 +10,6 @@ bool saver_has_intervals(const struct config *config) {
 }
 
 int64_t saver_planned(const struct config *config, const struct table *table, const struct shards *shards) {
-    bool host = config->device == DEVICE_CPU || config->device == DEVICE_AUTO;
     bool copy = config->checkpoint.asynchronous != SAVE_FOREGROUND && saver_has_intervals(config);
-    return copy && host ? snapshot_planned(table, shards) : 0;
+    return copy && config_on_host(config) ? snapshot_planned(table, shards) : 0;
 }

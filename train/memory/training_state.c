@@ -3,12 +3,12 @@
 #include "kernels/base/device.h"
 #include "kernels/base/status.h"
 
-int training_state_reserve(struct training_state *training, const struct device *device,
+int training_state_reserve(struct training_state *training, const struct device *device, long copy,
                            const struct table *table, const struct shards *shards) {
     struct training_state *t = training;
-    TRY(state_reserve(&t->memory, device, table, STATE_TRAINING, shards, &t->state));
+    TRY(state_reserve(&t->memory, device, copy, table, STATE_TRAINING, shards, &t->state));
     t->saved = t->state;
-    return device->host ? 0 : state_reserve(&t->mirror, NULL, table, STATE_SAVED, shards, &t->saved);
+    return device->host ? 0 : state_reserve(&t->mirror, NULL, 0, table, STATE_SAVED, shards, &t->saved);
 }
 
 void training_state_free(struct training_state *training) {

@@ -12,9 +12,9 @@ struct training_state {
     struct state saved;
 };
 
-/* Reserves both, all zero. Not collective; training_state_free follows, whatever this returns. Fails like
- * state_reserve. */
-int training_state_reserve(struct training_state *training, const struct device *device,
+/* Reserves both, all zero, with `copy` bytes on the device for each weight's copy (state.h). Not collective;
+ * training_state_free follows, whatever this returns. Fails like state_reserve. */
+int training_state_reserve(struct training_state *training, const struct device *device, long copy,
                            const struct table *table, const struct shards *shards);
 void training_state_free(struct training_state *training);
 

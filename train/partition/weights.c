@@ -52,8 +52,8 @@ static void end(struct fitting *f) {
 /* Of weights, gradients and the optimiser. */
 static int64_t state_bytes(const struct fitting *f, const struct table *table, int rank) {
     struct state_memory state;
-    state_plan(&state, NULL, table, STATE_TRAINING, &f->of->shards[rank]);
-    return (int64_t)(state.weights.used + state.steps.used + state.gradients.used + state.optimizer.used);
+    state_plan(&state, NULL, config_weight_copy(f->config), table, STATE_TRAINING, &f->of->shards[rank]);
+    return state_planned_weights(&state) + (int64_t)(state.gradients.used + state.optimizer.used);
 }
 
 /* Bytes that a rank's passes hold, without weight sets. */

@@ -101,9 +101,10 @@ int64_t batch_bytes(const struct config *config, long share) {
 
 static struct memory state_memory(const struct rank_plan *plan) {
     struct state_memory state;
-    state_plan(&state, NULL, &plan->table, STATE_TRAINING, &plan->shards);
+    state_plan(&state, NULL, config_weight_copy(plan->work->config), &plan->table, STATE_TRAINING,
+               &plan->shards);
     return (struct memory){{
-        [MEMORY_WEIGHTS] = (int64_t)(state.weights.used + state.steps.used),
+        [MEMORY_WEIGHTS] = state_planned_weights(&state),
         [MEMORY_GRADIENTS] = (int64_t)state.gradients.used,
         [MEMORY_OPTIMIZER] = (int64_t)state.optimizer.used,
     }};

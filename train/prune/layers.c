@@ -52,7 +52,7 @@ static int copy_weights(const struct prune_layers_job *job, struct smaller *s) {
 static int make_smaller(const struct prune_layers_job *job, const bool *gone, struct smaller *s) {
     TRY(cut_create(job->config, &job->evaluation->pipeline.edges, job->active, gone, &s->cut, &s->config));
     TRY(params_create(&s->config.model, NULL, &s->table));
-    TRY(state_reserve(&s->memory, NULL, &s->table, STATE_WEIGHTS, NULL, &s->state));
+    TRY(state_reserve(&s->memory, NULL, 0, &s->table, STATE_WEIGHTS, NULL, &s->state));
     return copy_weights(job, s);
 }
 

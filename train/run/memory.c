@@ -14,7 +14,8 @@ struct memory run_memory(const struct run *run) {
         .batch = run->part.micro_batch,
     };
     struct memory memory = {{
-        [MEMORY_WEIGHTS] = (int64_t)(run->training.memory.weights.size + run->training.memory.steps.size),
+        [MEMORY_WEIGHTS] = (int64_t)(run->training.memory.weights.size + run->training.memory.copy.size +
+                                     run->training.memory.steps.size),
         [MEMORY_GRADIENTS] = (int64_t)run->training.memory.gradients.size,
         [MEMORY_OPTIMIZER] = (int64_t)run->training.memory.optimizer.size,
         [MEMORY_ACTIVATIONS] = model.activations,

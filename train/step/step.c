@@ -95,11 +95,14 @@ static int walk(struct executor *x, int *at) {
     return 0;
 }
 
-/* Everything before the norm. */
+/* Everything before the norm, in which nobody writes weights. Evaluations hold them for longer. */
 static int passes(struct executor *x) {
     int at = 0;
     clear_sums(x);
-    return walk(x, &at);
+    if (x->e.state) model_hold(x->e.model);
+    int status = walk(x, &at);
+    if (x->e.state) model_release(x->e.model);
+    return status;
 }
 
 /* The same, or as it was recorded. */

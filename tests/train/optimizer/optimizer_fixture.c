@@ -49,7 +49,7 @@ void set_up(struct fixture *f, struct mesh *mesh, long bucket) {
     optimizer_treat(&settings, &f->table);
     assert_int_equal(
         shards_create(&f->table, copies, mesh->axis[AXIS_DATA].index, group, bucket, &f->shards), 0);
-    assert_int_equal(state_reserve(&f->memory, NULL, &f->table, STATE_TRAINING, &f->shards, &f->state), 0);
+    assert_int_equal(state_reserve(&f->memory, NULL, 0, &f->table, STATE_TRAINING, &f->shards, &f->state), 0);
     size_t n = (size_t)f->table.total, rows = (size_t)f->table.rows;
     f->w = calloc(n, sizeof(double)), f->m = calloc(n, sizeof(double)), f->v = calloc(n, sizeof(double));
     f->steps = calloc(rows, sizeof(int64_t));

@@ -1,5 +1,6 @@
 /* Numbers to bf16 and back, on every backend: each upper half of a float with lower halves at and around
- * ties, against the definition: the nearer neighbour, of two as near the even one; NaN stays NaN. */
+ * ties, against the definition: the nearer neighbour, of two as near the even one; NaN stays NaN. And all
+ * three operations wherever their buffers may lie. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,8 +118,91 @@ static void widening(void **state) {
     }
 }
 
+/* ------------------------------------------------------------------ wherever buffers begin and rows end */
+
+enum { ROOM = 256, LONGEST = 40, ROWS = 3, CANARY = 0xab };
+
+/* Small multiples of 1/8: bf16 has them, and floats their sums. */
+static real number(long i) {
+    return (real)((double)(i * 37 % 255 - 127) / 8);
+}
+
+static void narrow_at(const struct ops *ops, real *x, uint16_t *codes, long x_at, long codes_at, long count) {
+    uint16_t right[ROOM], out[ROOM];
+    real in[ROOM];
+    for (long i = 0; i < ROOM; i++) in[i] = number(i);
+    memset(right, CANARY, sizeof right);
+    ops->device->upload(x, in, sizeof in);
+    ops->device->upload(codes, right, sizeof right);
+    ops->to_bf16(count, x + x_at, codes + codes_at);
+    ops->device->download(out, codes, sizeof out);
+    for (long i = 0; i < count; i++) right[codes_at + i] = nearest((double)in[x_at + i]);
+    if (memcmp(out, right, sizeof out) != 0)
+        fail_msg("%s: to_bf16 of %ld from %ld to %ld", ops->name, count, x_at, codes_at);
+}
+
+/* Codes of all numbers, and canaries where they are to go. */
+static void fill(const struct ops *ops, real *x, uint16_t *codes, real right[ROOM]) {
+    uint16_t in[ROOM];
+    for (long i = 0; i < ROOM; i++) in[i] = nearest((double)number(i)), right[i] = CANARY;
+    ops->device->upload(codes, in, sizeof in);
+    ops->device->upload(x, right, ROOM * sizeof *right);
+}
+
+static bool holds(const struct ops *ops, const real *x, const real right[ROOM]) {
+    real out[ROOM];
+    ops->device->download(out, x, sizeof out);
+    return memcmp(out, right, sizeof out) == 0;
+}
+
+static void widen_at(const struct ops *ops, real *x, uint16_t *codes, long x_at, long codes_at, long width,
+                     long gap) {
+    real right[ROOM];
+    long ld = width + gap;
+    fill(ops, x, codes, right);
+    ops->from_bf16(ROWS, width, codes + codes_at, x + x_at, ld);
+    for (long i = 0; i < ROWS * width; i++) right[x_at + i / width * ld + i % width] = number(codes_at + i);
+    if (!holds(ops, x, right))
+        fail_msg("%s: from_bf16 of width %ld from %ld to %ld, rows %ld apart", ops->name, width, codes_at,
+                 x_at, ld);
+}
+
+static void add_at(const struct ops *ops, real *x, uint16_t *codes, long x_at, long codes_at, long count,
+                   int parts) {
+    real right[ROOM];
+    fill(ops, x, codes, right);
+    ops->add_parts_bf16(count, parts, codes + codes_at, x + x_at);
+    for (long i = 0; i < count; i++) {
+        right[x_at + i] = 0;
+        for (int p = 0; p < parts; p++) right[x_at + i] += number(codes_at + p * count + i);
+    }
+    if (!holds(ops, x, right))
+        fail_msg("%s: add_parts_bf16 of %d of %ld from %ld to %ld", ops->name, parts, count, codes_at, x_at);
+}
+
+/* Buffers on boundaries of 16 bytes, of 8 and on none, every remainder, rows at such distances: all that is
+ * there is done, and nothing else touched. */
+static void places(void **state) {
+    (void)state;
+    for (const struct ops *const *each = test_backends(); *each; each++) {
+        const struct ops *ops = *each;
+        real *x = there(ops, NULL, ROOM * sizeof *x);
+        uint16_t *codes = there(ops, NULL, ROOM * sizeof *codes);
+        for (long x_at = 0; x_at < 2; x_at++)
+            for (long codes_at = 0; codes_at < 5; codes_at++)
+                for (long count = 0; count <= LONGEST; count++) {
+                    narrow_at(ops, x, codes, x_at, codes_at, count);
+                    for (long gap = 0; gap <= 4; gap++) widen_at(ops, x, codes, x_at, codes_at, count, gap);
+                    for (int parts = 1; parts <= ROWS; parts++)
+                        add_at(ops, x, codes, x_at, codes_at, count, parts);
+                }
+        ops->device->release(x);
+        ops->device->release(codes);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rounding), cmocka_unit_test(rounding_of_doubles),
-                                       cmocka_unit_test(widening)};
+                                       cmocka_unit_test(widening), cmocka_unit_test(places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,9 +154,8 @@ template <class source> struct buffers {
 
 template <class tiles, class dropping>
 static void run(long B, struct heads s, dropping drops, struct buffers<typename tiles::source> at) {
-    launch_tiles<tiles, forward_memory<tiles, dropping>>("attention", attend<tiles, dropping>,
-                                                         B * s.H * tiles_of<tiles>(s.S), s, at.q, at.kv, at.o,
-                                                         at.lse, drops);
+    launch_tiles<shared_bytes<tiles, forward_memory<tiles, dropping>>, attend<tiles, dropping>>(
+        "attention", B * s.H * tiles_of<tiles>(s.S), s, at.q, at.kv, at.o, at.lse, drops);
 }
 
 /* ROWS and COLUMNS are such that sums and scores fit into registers, and tiles into shared memory. */

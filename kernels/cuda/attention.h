@@ -111,17 +111,20 @@ static inline void each_unit(long B, const struct heads *s, const struct mask *m
 template <enum precision P> struct source_in { typedef uint16_t of; };
 template <> struct source_in<PRECISION_FP32> { typedef float of; };
 
-/* A block for each of `blocks` tiles. A block's memory, scratch included, must fit into the
- * shared memory of every GPU; what is more than 48 KiB has to be asked for. */
-template <class tiles, class memory, class... Parameters, class... Arguments>
-static inline void launch_tiles(const char *name, void (*kernel)(struct heads, Parameters...), long blocks,
-                                struct heads s, Arguments... arguments) {
-    constexpr size_t shared = sizeof(memory) + tiles::SCRATCH * sizeof(typename tiles::element);
-    static_assert(shared <= (99 << 10), "sm_86 and sm_120 have 99 KiB");
-    if (shared > (48 << 10))
-        cuda_failed(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared),
+/* A block's shared memory, scratch included. */
+template <class tiles, class memory>
+constexpr size_t shared_bytes = sizeof(memory) + tiles::SCRATCH * sizeof(typename tiles::element);
+
+/* A block for each of `blocks` tiles. What is more than 48 KiB of shared memory has to be asked for, and all
+ * of it must be there on every GPU. Not inlined, so that the symbol of each launch tells kernel and bytes,
+ * which tests/kernels/cuda/resources.sh reads. */
+template <size_t SHARED, auto kernel, class... Arguments>
+static __attribute__((noinline)) void launch_tiles(const char *name, long blocks, Arguments... arguments) {
+    static_assert(SHARED <= (99 << 10), "sm_86 and sm_120 have 99 KiB");
+    if (SHARED > (48 << 10))
+        cuda_failed(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SHARED),
                     name);
-    cuda_launch(name, kernel, (unsigned)blocks, ATTENTION_THREADS, shared, s, arguments...);
+    cuda_launch(name, kernel, (unsigned)blocks, ATTENTION_THREADS, SHARED, arguments...);
 }
 
 /* An operation that is a template of the precision. FP8 is for other products. */

@@ -204,8 +204,8 @@ static __global__ void __launch_bounds__(ATTENTION_THREADS, tiles::BLOCKS)
 template <class tiles, int OF, class dropping>
 static void run_back(long B, struct heads s, struct back_buffers<typename tiles::source> at, dropping drops) {
     long blocks = OF == OF_QUERIES ? s.H * tiles_of<tiles>(s.S) : s.K * tiles_of<tiles>(s.N);
-    launch_tiles<tiles, back_memory<tiles, OF, dropping>>("attention_back", back<tiles, OF, dropping>,
-                                                          B * blocks, s, at, drops);
+    launch_tiles<shared_bytes<tiles, back_memory<tiles, OF, dropping>>, back<tiles, OF, dropping>>(
+        "attention_back", B * blocks, s, at, drops);
 }
 
 template <enum precision P, class dropping>

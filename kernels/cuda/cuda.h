@@ -94,7 +94,7 @@ static inline void cuda_launch(const char *name, void (*kernel)(Parameters...), 
 #define IDLE(lane_has_nothing_to_do) false
 #endif
 
-/* In a kernel: `type *name`, the dynamic shared memory that the launch asked for. */
+/* In a kernel: `type *name`, the dynamic shared memory that launch_tiles (attention.h) asked for. */
 #ifdef GDN_EMULATED
 #define DYNAMIC_SHARED(type, name) type *name = (type *)emulated_dynamic_shared()
 #else

@@ -189,8 +189,9 @@ static void backward(struct runner *r, int micro_batch, int activation_set, int 
         for (int layer = pipeline_top(&r->pipe, c), end; layer >= bottom; layer = end - 1) {
             end = pipeline_end(layer, bottom, step);
             model_stage_backward(r->part->model, &pass, layer, end, &r->sums[micro_batch]);
-            /* Now read for the last time. */
-            if (step == 1 && r->ratio > 0 && !r->planned && layer >= span.first &&
+            /* Now read for the last time. Overwritten ones in bf16 are own rows alone where nobody reads
+             * them. */
+            if (step == 1 && r->ratio > 0 && !r->planned && !r->overwrites && layer >= span.first &&
                 compressed(r->s, span, layer))
                 same_on_ranks(model_output(r->part->model, c, activation_set, layer),
                               pass.batch * pass.length * D, r->s->what, "node", layer);

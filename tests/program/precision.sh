@@ -51,7 +51,7 @@ for limit in bf16:0.0005 fp16:0.00005 fp8:0.005; do
         fail "$precision has moments of $(moments $precision), fp32 of $right: the gradients' scale is not theirs"
     [ -z "$(lines loss_scale $precision)" ] || fail "the loss scale changed in $precision: $(lines loss_scale $precision)"
     # Weights that are rounded once for several micro-batches; in recorded passes each time that these are repeated.
-    same=(--set train.micro_batch_size=2 --set model.delta.regularizer=none) # a step's options are those of the one before
+    same=(--set train.steps=6 --set train.micro_batch_size=2 --set model.delta.regularizer=none) # a step's options are those of the one before
     expect 0 in_precision $precision 1 executed_$precision "${same[@]}"
     expect 0 in_precision $precision 1 recorded_$precision "${same[@]}" --set train.graphs=true
     equal executed_$precision recorded_$precision

@@ -71,6 +71,11 @@ struct ops {
 #undef OPERATION
 };
 
+/* Bytes of each weight's copy that `hold` fills. */
+static inline long ops_weight_copy(const struct ops *ops) {
+    return weight_copy_bytes(ops->device->host, ops->precision);
+}
+
 /* How many pairs of a query and a key that it sees a piece of S queries on N keys has, of which query t sees those
  * up to number first + t. */
 static inline double attention_pairs(long S, long N, long first) {

@@ -74,9 +74,10 @@ static __global__ void settle(struct scale *scale_a, struct scale *scale_b, int 
     scale->unit = float_of((uint32_t)(127 - exponent) << 23);
 }
 
+/* b NULL: of a alone. */
 static void settle_operands(const struct operand *a, const struct operand *b, bool record, bool renew) {
-    LAUNCH(settle, dim3(b->ready ? 1 : 2), THREADS, 0, a->scale, b->scale, top(a->type), top(b->type),
-           largest, record, renew);
+    LAUNCH(settle, dim3(b ? 2 : 1), THREADS, 0, a->scale, b ? b->scale : nullptr, top(a->type),
+           b ? top(b->type) : 0, largest, record, renew);
 }
 
 static bool is_seen(const struct operand *x) {
@@ -93,22 +94,18 @@ void scales_begin(const struct operand *a, const struct operand *b) {
     if (is_seen(a) && is_seen(b)) return;
     look(0, a);
     if (!b->ready) look(1, b);
-    settle_operands(a, b, false, true);
+    settle_operands(a, b->ready ? NULL : b, false, true);
 }
 
 void scales_end(const struct operand *a, const struct operand *b) {
-    settle_operands(a, b, true, true);
-}
-
-static void settle_one(const struct operand *x, bool record, bool renew) {
-    LAUNCH(settle, dim3(1), THREADS, 0, x->scale, nullptr, top(x->type), 0, largest, record, renew);
+    settle_operands(a, b->ready ? NULL : b, true, true);
 }
 
 void scales_copy_begin(const struct operand *x) {
     if (!is_seen(x)) look(0, x);
-    settle_one(x, false, true);
+    settle_operands(x, NULL, false, true);
 }
 
 void scales_copy_end(const struct operand *x) {
-    settle_one(x, true, false);
+    settle_operands(x, NULL, true, false);
 }

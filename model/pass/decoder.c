@@ -58,14 +58,13 @@ int decoder_create(const struct model_config *config, const struct table *table,
         .capacity = capacity, .rows = rows, .arena = {.name = "the key/value cache", .device = ops->device}};
     int status =
         model_build(config, table, state, by_rows ? by_rows : ops, NULL, 1, rows, capacity, false, &d->model);
+    if (!status) model_hold(d->model);
     if (!status) status = create(d);
-    if (status) {
+    if (status)
         decoder_free(d);
-        return status;
-    }
-    model_hold(d->model);
-    *out = d;
-    return 0;
+    else
+        *out = d;
+    return status;
 }
 
 void decoder_free(struct decoder *d) {

@@ -51,8 +51,8 @@ static int create_state(struct bench_model *b) {
     TRY(params_create(&c->model, NULL, &b->table));
     optimizer_treat(&c->train, &b->table);
     TRY(shards_create(&b->table, 1, 0, 1, c->mesh.bucket, &b->shards));
-    TRY(state_reserve(&b->memory, b->ops.device, weight_copy_bytes(b->ops.device->host, b->ops.precision),
-                      &b->table, STATE_TRAINING, &b->shards, &b->state));
+    TRY(state_reserve(&b->memory, b->ops.device, ops_weight_copy(&b->ops), &b->table, STATE_TRAINING,
+                      &b->shards, &b->state));
     return draw_weights(b);
 }
 

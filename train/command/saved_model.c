@@ -58,11 +58,10 @@ int saved_model_active(const struct saved_model *saved, struct edge_set *active)
 static int move(struct saved_model *saved, const struct ops *ops) {
     struct state_memory host = saved->memory;
     const struct device *device = ops->device;
-    const long copy = weight_copy_bytes(device->host, ops->precision);
     if (device->host) return 0;
     saved->memory = (struct state_memory){0};
-    int status =
-        state_reserve(&saved->memory, device, copy, &saved->table, STATE_WEIGHTS, NULL, &saved->state);
+    int status = state_reserve(&saved->memory, device, ops_weight_copy(ops), &saved->table, STATE_WEIGHTS,
+                               NULL, &saved->state);
     if (!status) status = state_copy(&saved->memory, &host);
     state_free(&host);
     return status;

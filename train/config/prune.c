@@ -7,7 +7,7 @@
 /* What changes with a set of connections on a device or a factor of sources is not made anew in training. */
 static int validate_others(const struct reading *reading) {
     const struct config *config = reading->config;
-    if (config->device != DEVICE_CPU && config->device != DEVICE_AUTO)
+    if (!config_on_host(config))
         return impossible(reading,
                           "connections are pruned in training on the cpu alone; device cpu is expected",
                           PRUNE(by), KEY_PATH(device));

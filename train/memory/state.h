@@ -17,7 +17,7 @@ struct state_memory {
 };
 
 /* Reserves memory of `device` (NULL: the host) for the buffers of `state` and points them into it, all zero;
- * `copy` is the bytes of each weight's copy for products (kernels/ops.h, weight_copy_bytes), 0: none;
+ * `copy` is the bytes of each weight's copy for products (kernels/ops.h, ops_weight_copy), 0: none;
  * `shards` (NULL for weights alone) tell how much of each moment. `memory` is empty before. Not collective.
  * The caller frees it with state_free, whatever this returns. Fails (GDN_INTERNAL) without memory, naming
  * what it was for. */

@@ -181,9 +181,8 @@ int run_plan(struct run *run) {
 
 int run_reserve(struct run *run) {
     TRY(enter(run, RUN_RESERVED));
-    const long copy = weight_copy_bytes(run->ops->device->host, run->ops->precision);
-    int status =
-        training_state_reserve(&run->training, run->ops->device, copy, run->part.table, run->part.shards);
+    int status = training_state_reserve(&run->training, run->ops->device, ops_weight_copy(run->ops),
+                                        run->part.table, run->part.shards);
     return leave(run, RUN_RESERVED, mesh_agree(&run->mesh, status));
 }
 

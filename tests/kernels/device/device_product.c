@@ -105,6 +105,20 @@ int new_weight_id(void) {
     return weight_ids++;
 }
 
+int resumed_weight_id(int other) {
+    const int weight_id = new_weight_id();
+    size_t bytes;
+    char *scales = device->scales(&bytes);
+    bytes /= (size_t)device->weight_ids;
+    char *words = malloc(bytes);
+    assert_non_null(words);
+    device->download(words, scales + (size_t)other * bytes, bytes);
+    device->upload(scales + (size_t)weight_id * bytes, words, bytes);
+    free(words);
+    memcpy(past[weight_id], past[other], sizeof past[other]);
+    return weight_id;
+}
+
 static void see(struct seen *operand, int weight_id, enum role role) {
     double own = 0, max = 0;
     for (long i = 0; i < operand->x->rows; i++)

@@ -45,6 +45,8 @@ void call_checked(const struct ops *ops, int weight_id, struct product *x, float
 /* A weight id that was not used yet. fp8 has scales for each, from the largest of HISTORY calls. */
 enum { HISTORY = 16 };
 int new_weight_id(void);
+/* One whose scales are those of `other`, as a process has it that goes on from a checkpoint. */
+int resumed_weight_id(int other);
 
 /* The backend in a precision; NULL on a GPU that lacks it. */
 const struct ops *ops_of(enum precision precision);

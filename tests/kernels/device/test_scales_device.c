@@ -44,6 +44,19 @@ static void delays(void **state) {
     assert_true(through(ops, zeros, 'T', 0) == 0 && through(ops, zeros, 'T', 448) == 448);
 }
 
+/* A process that goes on from a checkpoint has the scales of its calls before, as one that was not stopped.
+ */
+static void resumes(void **state) {
+    const struct ops *ops = ops_of(PRECISION_FP8);
+    (void)state;
+    if (!ops) return;
+    int weight_id = new_weight_id();
+    assert_true(through(ops, weight_id, 'T', 1) == 1);
+    int resumed = resumed_weight_id(weight_id);
+    assert_true(through(ops, weight_id, 'T', 4096) == 1.75f && through(ops, resumed, 'T', 4096) == 1.75f);
+    assert_true(through(ops, weight_id, 'T', 4096) == 4096 && through(ops, resumed, 'T', 4096) == 4096);
+}
+
 /* Calls of all three kinds, with operands that grow and shrink, for a few weight ids. */
 static void many_calls(void **state) {
     static const double sizes[] = {1, 8, 0x1p-6, 300, 1, 0, 0x1p-30, 1e32, 1e-38};
@@ -70,6 +83,7 @@ static void many_calls(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(delays),
+        cmocka_unit_test(resumes),
         cmocka_unit_test(many_calls),
     };
     return cmocka_run_group_tests(tests, device_begin, NULL);

@@ -170,6 +170,11 @@ static void scales(void **state) {
         }
         ops->release();
     }
+    const int resumed = resumed_weight_id(id); /* has the scales of the holds before */
+    hold(ops);
+    multiply(ops, resumed, of, found);
+    ops->release();
+    assert_true(found[0] == 0);
     for (int h = 2; h <= HISTORY; h++) {
         hold(ops);
         multiply(ops, id, of, found);

@@ -63,7 +63,9 @@ struct device {
 
     /* What a precision keeps between calls (ops.h, linear), on the device, in `weight_ids` equal parts by
      * weight id: words (uint32_t), 0 where nothing is known, of which the greatest of several processes hold
-     * for all of them. Once operations in fp8 were asked for; NULL: the device has no fp8. */
+     * for all of them. Once operations in fp8 were asked for; NULL: the device has no fp8. Who writes zeros
+     * asks for it each time: products whose words may have become unknown look at their operands once more.
+     */
     void *(*scales)(size_t *bytes);
 
     /* Peers' devices, without going through host memory; NULL: there is no such way. */

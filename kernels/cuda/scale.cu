@@ -2,6 +2,7 @@
 #include "kernels/cuda/scale.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cuda/number.h"
 
@@ -26,6 +27,7 @@ void scales_open(void) {
 
 void *cuda_scales(size_t *bytes) {
     *bytes = scales ? count() * sizeof *scales : 0;
+    if (scales) memset(seen, 0, count() * sizeof *seen);
     return scales;
 }
 

@@ -98,6 +98,14 @@ same_after_stops() { # PRECISION RANKS STRAIGHT [OPTION …]
 }
 for precision in $precisions; do same_after_stops $precision 1 $precision; done
 
+# What is only measured changes no bit of training, before the first step either, when nothing is known of scales.
+measured=(--set train.steps=3 --set train.eval_interval=0 --set train.micro_batch_size=2)
+for precision in ${precisions#bf16 fp16}; do
+    expect 0 in_precision $precision 1 plain "${measured[@]}"
+    expect 0 in_precision $precision 1 measured "${measured[@]}" --set train.noise_interval=1
+    expect 0 "$GDN" checkpoint diff plain measured > diff
+done
+
 # fp8 on two ranks, each of which sees other tokens: scales that either rank made up alone would differ from those that a
 # checkpoint, of whatever mesh, has.
 if [ "${precisions% fp8}" != "$precisions" ]; then

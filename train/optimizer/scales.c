@@ -9,7 +9,7 @@ int scales_create(const struct ops *ops, const struct model_config *model, struc
     size_t bytes = 0;
     *out = (struct scales){.device = device};
     if (ops->precision != PRECISION_FP8) return 0;
-    device->scales(&bytes);
+    out->on_device = device->scales(&bytes);
     long weight_ids = model_weight_ids(model);
     if (weight_ids > device->weight_ids)
         return gdn_fail(
@@ -31,10 +31,9 @@ static size_t bytes_of(const struct scales *scales) {
 
 int scales_agree(struct scales *scales, const struct mesh *mesh) {
     if (!scales->word) return 0;
-    size_t all;
-    scales->device->download(scales->word, scales->device->scales(&all), bytes_of(scales));
+    scales->device->download(scales->word, scales->on_device, bytes_of(scales));
     TRY(mesh_reduce(mesh, scales->word, (int)scales->count, MPI_UINT32_T, MPI_MAX));
-    scales_restore(scales);
+    scales->device->upload(scales->on_device, scales->word, bytes_of(scales));
     return 0;
 }
 

@@ -18,7 +18,8 @@
 
 struct scales {
     const struct device *device;
-    uint32_t *word; /* as of the last step; NULL: the precision has none */
+    void *on_device; /* where the device has them */
+    uint32_t *word;  /* as of the last step; NULL: the precision has none */
     long count;
 };
 

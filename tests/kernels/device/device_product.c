@@ -105,18 +105,27 @@ int new_weight_id(void) {
     return weight_ids++;
 }
 
-int resumed_weight_id(int other) {
-    const int weight_id = new_weight_id();
+static void set_scales(int weight_id, const int *other) {
     size_t bytes;
     char *scales = device->scales(&bytes);
     bytes /= (size_t)device->weight_ids;
-    char *words = malloc(bytes);
+    char *words = calloc(1, bytes);
     assert_non_null(words);
-    device->download(words, scales + (size_t)other * bytes, bytes);
+    if (other) device->download(words, scales + (size_t)*other * bytes, bytes);
     device->upload(scales + (size_t)weight_id * bytes, words, bytes);
     free(words);
+}
+
+int resumed_weight_id(int other) {
+    const int weight_id = new_weight_id();
+    set_scales(weight_id, &other);
     memcpy(past[weight_id], past[other], sizeof past[other]);
     return weight_id;
+}
+
+void forget_scales(int weight_id) {
+    set_scales(weight_id, NULL);
+    memset(past[weight_id], 0, sizeof past[weight_id]);
 }
 
 static void see(struct seen *operand, int weight_id, enum role role) {

@@ -47,6 +47,8 @@ enum { HISTORY = 16 };
 int new_weight_id(void);
 /* One whose scales are those of `other`, as a process has it that goes on from a checkpoint. */
 int resumed_weight_id(int other);
+/* Takes from a weight id what it has seen, as a run does with what was only measured. */
+void forget_scales(int weight_id);
 
 /* The backend in a precision; NULL on a GPU that lacks it. */
 const struct ops *ops_of(enum precision precision);

@@ -55,6 +55,9 @@ static void resumes(void **state) {
     int resumed = resumed_weight_id(weight_id);
     assert_true(through(ops, weight_id, 'T', 4096) == 1.75f && through(ops, resumed, 'T', 4096) == 1.75f);
     assert_true(through(ops, weight_id, 'T', 4096) == 4096 && through(ops, resumed, 'T', 4096) == 4096);
+    forget_scales(weight_id); /* is as one that was never used */
+    assert_true(through(ops, weight_id, 'T', 0x1p-7f) == 0x1p-7f);
+    assert_true(through(ops, weight_id, 'T', 4096) < 1);
 }
 
 /* Calls of all three kinds, with operands that grow and shrink, for a few weight ids. */

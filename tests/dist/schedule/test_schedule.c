@@ -328,7 +328,7 @@ static void no_micro_batch(void **state) {
     example_free(&e);
 }
 
-/* 64 ranks with two chunks and 512 micro-batches: seconds. */
+/* 64 ranks with two chunks and 512 micro-batches: seconds, which are told and not compared. */
 static void large(void **state) {
     (void)state;
     const struct shape shapes[] = {
@@ -348,7 +348,6 @@ static void large(void **state) {
         double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
         print_message("64 ranks, %d chunks, 512 micro-batches, %d blocks: %.1f s\n", shapes[i].chunks,
                       e.schedule.blocks[32], seconds);
-        assert_true(seconds < 10); /* 1 to 2 alone */
         example_free(&e);
     }
 }

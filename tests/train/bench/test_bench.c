@@ -1,59 +1,63 @@
 /* What gdn bench makes of times: calls that are queued on a device between two waits, calls on the host, and
  * the nominal peaks of GPUs. */
+#include <math.h>
 #include <time.h>
 
 #include "tests/support/unit.h"
 #include "train/bench/nominal.h"
 #include "train/bench/time.h"
 
-/* A call takes 300 us, or what a busy machine makes of that: `min` is the shortest that it has been. */
-static const double each = 300e-6;
-static double min;
-static int queued, max, waits;
+/* The clock, in nanoseconds, stands in for the system's: no time passes but what calls take. */
+static int64_t now = 1000;
 
-static void rest(int times) {
-    double start = bench_now();
-    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * each * times)}, NULL);
-    double one = (bench_now() - start) / times;
-    if (one < min) min = one;
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    (void)clock;
+    *time = (struct timespec){.tv_sec = now / 1000000000, .tv_nsec = now % 1000000000};
+    return 0;
 }
 
-/* A device that works while the host waits. */
+/* A call takes 300 us, every third one twice as long; where it is queued, 10 us of the host. */
+enum { EACH = 300000, QUEUE = 10000 };
+static int queued, max, waits, calls;
+
+static bool near(double seconds, double nanoseconds) {
+    return fabs(seconds * 1e9 - nanoseconds) < 1;
+}
+
+/* A device that begins when the host waits. */
 static void queue(const void *context) {
     assert_ptr_equal(context, &queued);
+    now += QUEUE;
     if (++queued > max) max = queued;
 }
 
 static int wait_for_all(void) {
-    rest(queued);
+    now += (int64_t)queued * EACH * (waits++ % 3 == 2 ? 2 : 1);
     queued = 0;
-    waits++;
     return 0;
 }
 
 static void test_queued_calls(void **state) {
     (void)state;
     const struct device device = {.name = "slow", .wait = wait_for_all};
-    min = 1;
     struct call_time t = bench_time(&device, queue, &queued, 0.05);
     assert_int_equal(queued, 0); /* what was queued has been waited for */
-    assert_true(waits >= 10 && max <= 200);
-    assert_true(max >= 2 || min > each * 10); /* a machine so busy that one call is long enough */
-    assert_true(t.best >= min && t.best < 2 * min && t.seconds >= t.best);
-    assert_true(t.queued > 0 && t.queued < each / 4);
+    assert_int_equal(max, 17);   /* 5 ms of calls of 310 us */
+    assert_int_equal(waits,
+                     3 + 8); /* how long one is, and 50 ms: two batches in three of 5.27 ms, one of 10.37 */
+    assert_true(near(t.best, EACH + QUEUE) && near(t.seconds, EACH + QUEUE) && near(t.queued, QUEUE));
 }
 
-static void sleep_once(const void *context) {
-    (void)context;
-    rest(1);
+static void call_host(const void *context) {
+    assert_null(context);
+    now += calls++ % 3 == 2 ? 2 * EACH : EACH;
 }
 
 static void test_calls_on_the_host(void **state) {
     (void)state;
-    min = 1;
-    struct call_time t = bench_time(&host_device, sleep_once, NULL, 0);
-    assert_true(t.best >= min && t.best < 2 * min && t.seconds >= t.best);
-    assert_true(t.queued == 0);
+    struct call_time t = bench_time(&host_device, call_host, NULL, 0);
+    assert_int_equal(calls, 1 + 7); /* the first call of all is not timed */
+    assert_true(near(t.best, EACH) && near(t.seconds, EACH) && t.queued == 0);
 }
 
 static void test_median(void **state) {

@@ -209,7 +209,7 @@ static void one_rank(void **state) {
     config_free(&config);
 }
 
-/* 64 pipeline ranks, 128 layers, 512 micro-batches: seconds (a slow machine gets some more of them). */
+/* 64 pipeline ranks, 128 layers, 512 micro-batches: seconds, which are told and not compared. */
 static void large(void **state) {
     (void)state;
     struct config config = right("model: {num_layers: 128, delta: {distances: [1, 2, 4, 8]}}\n"
@@ -221,7 +221,6 @@ static void large(void **state) {
     pipeline_free(&p);
     double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
     print_message("%.2f s\n", seconds);
-    assert_true(seconds < 20);
     config_free(&config);
 }
 

@@ -185,11 +185,22 @@ static int find_names(hid_t file, const char *path, struct names *names) {
     return status;
 }
 
+int h5_names(hid_t file, const char *path, char **text, size_t *length) {
+    struct names names = {.text = calloc(1, 1)};
+    int status = names.text ? find_names(file, path, &names)
+                            : gdn_fail(GDN_INTERNAL, "out of memory for the names of datasets in %s", path);
+    if (status) free(names.text);
+    *text = status ? NULL : names.text;
+    *length = status ? 0 : names.length;
+    return status;
+}
+
 int h5_each_name(hid_t file, const char *path, h5_take_name *take, void *context) {
-    struct names names = {0};
-    int status = find_names(file, path, &names);
-    for (size_t at = 0; at < names.length && !status; at += strlen(names.text + at) + 1)
-        status = take(context, file, path, names.text + at);
-    free(names.text);
+    char *text;
+    size_t length;
+    int status = h5_names(file, path, &text, &length);
+    for (size_t at = 0; at < length && !status; at += strlen(text + at) + 1)
+        status = take(context, file, path, text + at);
+    free(text);
     return status;
 }

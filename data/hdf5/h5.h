@@ -103,11 +103,16 @@ int h5_dataset_verify_xxh3(const struct h5_dataset *dataset);
 /* GDN_INPUT, in the words that a wrong checksum has. */
 int h5_dataset_damaged(const char *path, const char *name);
 
-/* What is done with one dataset: its name from the root without a leading '/'. Returns a status. */
+/* The names of all datasets of a file, from the root without a leading '/', sorted within each group: *text,
+ * of *length bytes, has one after the other, each with its final zero; free() it. GDN_INPUT where groups hold
+ * each other, or a name has control characters; then *text is NULL. */
+int h5_names(hid_t file, const char *path, char **text, size_t *length);
+
+/* What is done with one dataset, by its name as h5_names has it. Returns a status. */
 typedef int h5_take_name(void *context, hid_t file, const char *path, const char *name);
 
-/* Visits all datasets of a file, sorted by name within each group. Returns the first status that is not 0;
- * GDN_INPUT where groups hold each other, or a name has control characters. */
+/* Visits all datasets of a file in h5_names' order. Returns the first status that is not 0, its own or
+ * `take`'s. */
 int h5_each_name(hid_t file, const char *path, h5_take_name *take, void *context);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a checkpoint.h5 says about itself, and whether it is whole. */
+/* What a checkpoint.h5 says about itself, and whether it is whole by its digest. */
 #include "dist/checkpoint/node.h"
 #include "data/hdf5/h5.h"
 #include "data/hdf5/lock.h"
@@ -96,93 +96,5 @@ int file_open(const char *path, hid_t *file, struct checkpoint_info *info) {
         file_info_free(info);
         h5_close(*file);
     }
-    return status;
-}
-
-/* ------------------------------------------------------------------------------- checksums of datasets */
-
-struct item {
-    char *name;
-    enum h5_sum kind;
-    uint64_t right;
-};
-
-struct verification {
-    const struct file_group *group;
-    int count, room;
-    struct item *item; /* [count] */
-    uint64_t *sum;     /* [count] this rank's parts */
-    int64_t bytes;
-};
-
-static int add_item(struct verification *c, const struct h5_dataset *d) {
-    if (c->count == c->room) {
-        int room = 2 * c->room + 64;
-        struct item *item = realloc(c->item, (size_t)room * sizeof *item);
-        if (item) c->item = item;
-        uint64_t *sum = realloc(c->sum, (size_t)room * sizeof *sum);
-        if (sum) c->sum = sum;
-        if (!item || !sum) return gdn_fail(GDN_INTERNAL, "out of memory for checking %s", d->path);
-        c->room = room;
-    }
-    char *name = strdup(d->name);
-    if (!name) return gdn_fail(GDN_INTERNAL, "out of memory for checking %s", d->path);
-    c->item[c->count] = (struct item){name, d->kind, d->sum};
-    c->sum[c->count++] = 0;
-    return 0;
-}
-
-static int take_sum(void *sum, const struct h5_dataset *d, const long at[2], const long size[2],
-                    void *buffer) {
-    *(uint64_t *)sum += h5_dataset_sum(d, at, size, buffer);
-    return 0;
-}
-
-/* This rank's part of the work: some lines of each dataset; of a version 1 file some datasets whole. */
-static int verify_open_dataset(struct verification *c, const struct h5_dataset *d) {
-    if (d->kind == SUM_NONE) return gdn_fail(GDN_INPUT, "%s: dataset %s has no checksum", d->path, d->name);
-    TRY(add_item(c, d));
-    int i = c->count - 1, rank = c->group->rank, size = c->group->size;
-    c->bytes += (int64_t)(d->shape[0] * d->shape[1] * d->element);
-    if (d->kind == SUM_XXH3) return i % size == rank ? h5_dataset_verify_xxh3(d) : 0;
-    long lines = (long)d->shape[0], first = lines * rank / size, end = lines * (rank + 1) / size;
-    const long at[2] = {first, 0}, part[2] = {end - first, (long)d->shape[1]};
-    return h5_dataset_each(d, at, part, take_sum, &c->sum[i]);
-}
-
-static int verify_dataset(void *check, hid_t file, const char *path, const char *name) {
-    struct h5_dataset dataset;
-    TRY(h5_dataset_open(file, path, name, &dataset));
-    int status = verify_open_dataset(check, &dataset);
-    h5_dataset_close(&dataset);
-    return status;
-}
-
-static int verify_parts(struct verification *c, const char *path) {
-    hid_t file;
-    struct checkpoint_info info;
-    TRY(file_open(path, &file, &info));
-    file_info_free(&info);
-    int status = h5_each_name(file, path, verify_dataset, c);
-    h5_close(file);
-    return status;
-}
-
-static int compare_sums(const struct verification *c, const char *path) {
-    for (int i = 0; i < c->count; i++)
-        if (c->item[i].kind == SUM_PLACED && c->sum[i] != c->item[i].right)
-            return h5_dataset_damaged(path, c->item[i].name);
-    return 0;
-}
-
-int file_verify_datasets(const struct file_group *group, const char *path, struct file_size *out) {
-    struct verification c = {.group = group};
-    int status = file_group_agree(group, verify_parts(&c, path));
-    if (!status) status = file_group_sum(group, c.sum, c.count);
-    if (!status) status = file_group_agree(group, compare_sums(&c, path));
-    *out = (struct file_size){.datasets = c.count, .bytes = c.bytes};
-    for (int i = 0; i < c.count; i++) free(c.item[i].name);
-    free(c.item);
-    free(c.sum);
     return status;
 }

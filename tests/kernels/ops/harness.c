@@ -204,16 +204,21 @@ static void compare_element(const char *name, long i, double got, double expecte
                  backend->name, text, name, i, got, expected, usual);
 }
 
+/* Whether these are to the bit the *last that were compared with the reference; if not, they are the next. */
+static bool is_compared(const void **last, const void *x, size_t bytes) {
+    if (*last && memcmp(*last, x, bytes) == 0) return true;
+    *last = x;
+    return false;
+}
+
 static void compare_buffer(const struct buffer *b, long terms, enum promise promise, double apart) {
     double squares = 0;
     for (long i = 0; i < b->count; i++) squares += (double)b->x[REFERENCE][i] * b->x[REFERENCE][i];
     const double usual = sqrt(squares / (double)b->count), near = tolerance(EPSILON, terms);
     if (b->near) apart = 0;
-    const real *before = NULL; /* what is the same to the bit has been compared */
+    const void *last = NULL;
     EACH_SIDE(side) {
-        if (side == REFERENCE || (before && memcmp(before, b->x[side], (size_t)b->count * sizeof(real)) == 0))
-            continue;
-        before = b->x[side];
+        if (side == REFERENCE || is_compared(&last, b->x[side], (size_t)b->count * sizeof(real))) continue;
         for (long i = 0; i < b->count; i++) {
             double expected = b->x[REFERENCE][i], size = fabs(expected) + usual;
             compare_element(b->name, i, b->x[side][i], expected, usual,
@@ -226,12 +231,9 @@ static void compare_buffer(const struct buffer *b, long terms, enum promise prom
 /* Sums of few terms may cancel, but here none is measured by the others. */
 static void compare_sums(const struct sums *s, enum digits digits, long terms, enum promise promise) {
     const double near = tolerance(digits == OF_DOUBLES ? DBL_EPSILON : EPSILON, terms);
-    const double *before = NULL;
+    const void *last = NULL;
     EACH_SIDE(side) {
-        if (side == REFERENCE ||
-            (before && memcmp(before, s->x[side], (size_t)s->count * sizeof(double)) == 0))
-            continue;
-        before = s->x[side];
+        if (side == REFERENCE || is_compared(&last, s->x[side], (size_t)s->count * sizeof(double))) continue;
         for (long i = 0; i < s->count; i++) {
             double expected = s->x[REFERENCE][i];
             compare_element(s->name, i, s->x[side][i], expected, 0, near * (fabs(expected) + 0.0625));

@@ -43,8 +43,8 @@ static void test_queued_calls(void **state) {
     struct call_time t = bench_time(&device, queue, &queued, 0.05);
     assert_int_equal(queued, 0); /* what was queued has been waited for */
     assert_int_equal(max, 17);   /* 5 ms of calls of 310 us */
-    assert_int_equal(waits,
-                     3 + 8); /* how long one is, and 50 ms: two batches in three of 5.27 ms, one of 10.37 */
+    /* How long one is; then 50 ms: two batches in three of 5.27 ms, one of 10.37. */
+    assert_int_equal(waits, 3 + 8);
     assert_true(near(t.best, EACH + QUEUE) && near(t.seconds, EACH + QUEUE) && near(t.queued, QUEUE));
 }
 

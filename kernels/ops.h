@@ -32,8 +32,8 @@ enum {
 };
 
 /* How numbers enter matrix products and attention. Sums, norms, softmax, weights and all buffers are `real`
- * in each of them. On the host bf16 is of products of which no dimension is below BF16_LEAST, and of attention as
- * base/bf16.h says; alpha is multiplied into A before that is rounded. */
+ * in each of them. On the host bf16 is of products of which no dimension is below BF16_LEAST, of B alone in
+ * those by rows, and of attention as base/bf16.h says; alpha is multiplied into A before that is rounded. */
 enum precision {
     PRECISION_FP32, /* as they are: no tf32 */
     PRECISION_BF16,
@@ -44,7 +44,8 @@ enum precision {
 
 extern const char *const precision_word[PRECISIONS]; /* "fp32", … */
 
-/* Bytes of the copy of a weight, below: devices other than the host have one in fewer bits than fp32. */
+/* Bytes of the copy of a weight, below, in training: devices other than the host have one in fewer bits than
+ * fp32. */
 static inline long weight_copy_bytes(bool host, enum precision precision) {
     return host || precision == PRECISION_FP32 ? 0 : 2;
 }
@@ -55,8 +56,8 @@ struct ops {
     const struct device *device; /* where all buffers lie */
 
     /* Weights a second time, in the numbers that products read. `hold` queues the conversion of w [count],
-     * a multiple of 64, into `copy`, weight_copy_bytes each and aligned as reserved memory is. From then on
-     * products with operands among w may read the copy instead, until `release` or the next `hold`; before
+     * a multiple of 64, into `copy`, ops_weight_copy bytes each and aligned as reserved memory is. From then
+     * on products with operands among w may read the copy instead, until `release` or the next `hold`; before
      * that nobody writes either. Results are those of products that convert by themselves, to the bit, but
      * for the scales of fp8: a weight's counts a hold as one call. Neither can fail. NULL where there are no
      * copies. */
@@ -73,7 +74,7 @@ struct ops {
 
 /* Bytes of each weight's copy that `hold` fills. */
 static inline long ops_weight_copy(const struct ops *ops) {
-    return weight_copy_bytes(ops->device->host, ops->precision);
+    return ops->hold ? 2 : 0;
 }
 
 /* How many pairs of a query and a key that it sees a piece of S queries on N keys has, of which query t sees those

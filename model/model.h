@@ -292,8 +292,8 @@ void model_loss(struct model *model, const int32_t *rows, long batch, long lengt
                 const struct loss_options *options, struct loss_sums *out);
 
 /* Generates one sequence of up to `capacity` tokens, by a rank that holds the whole model; at most `rows` of
- * them are fed together, more than 1 where decoder_validate_drafts has nothing against it. Holds the weights
- * (model_hold) as long as it lives. */
+ * them are fed together, more than 1 where products are by rows (ops_by_rows). Holds the weights (model_hold)
+ * as long as it lives, in a copy of its own where `state` has none: one decoder at a time. */
 struct decoder;
 int decoder_create(const struct model_config *config, const struct table *table, const struct state *state,
                    const struct ops *ops, long capacity, long rows, struct decoder **out);
@@ -321,8 +321,8 @@ const real *decoder_feed(struct decoder *decoder, const int32_t *token, long cou
 const real *decoder_draft(struct decoder *decoder, int32_t token, int exit, const struct edge_set *active);
 /* Forgets the last `count` tokens, drafts not counted. */
 void decoder_take_back(struct decoder *decoder, long count);
-/* GDN_INPUT where exits cannot draft for the model, or there are none, or several tokens would not have the
- * bits of single ones. */
+/* GDN_INPUT where exits cannot draft for the model, or there are none, and elsewhere than on the cpu in fp32
+ * (train/interfaces.md); on other devices several tokens would not have the bits of single ones. */
 int decoder_validate_drafts(const struct model_config *config, const struct ops *ops);
 
 #endif

@@ -22,6 +22,7 @@ struct instruction_set {
     void (*trunk)(struct ops *ops);
     void (*delta)(struct ops *ops);
     void (*bf16)(struct ops *ops, bool native);
+    void (*by_rows)(struct ops *ops);
     double (*peak)(void);
 };
 
@@ -51,16 +52,22 @@ void cpu_delta_v4(struct ops *ops);
 void cpu_bf16_v2(struct ops *ops, bool native);
 void cpu_bf16_v3(struct ops *ops, bool native);
 void cpu_bf16_v4(struct ops *ops, bool native);
+void cpu_by_rows_v2(struct ops *ops);
 double cpu_peak_v2(void);
+void cpu_by_rows_v3(struct ops *ops);
 double cpu_peak_v3(void);
+void cpu_by_rows_v4(struct ops *ops);
 double cpu_peak_v4(void);
 
 /* Best first. The build passes exactly the options that `supported` asks the processor for, and to attention by pairs
  * of bf16 those that cpu/bf16.c asks for. */
 static const struct instruction_set instruction_sets[] = {
-    {"v4", "x86-64-v4 (512-bit)", has_v4, cpu_trunk_v4, cpu_delta_v4, cpu_bf16_v4, cpu_peak_v4},
-    {"v3", "x86-64-v3 (256-bit)", has_v3, cpu_trunk_v3, cpu_delta_v3, cpu_bf16_v3, cpu_peak_v3},
-    {"v2", "x86-64-v2 (128-bit)", has_v2, cpu_trunk_v2, cpu_delta_v2, cpu_bf16_v2, cpu_peak_v2},
+    {"v4", "x86-64-v4 (512-bit)", has_v4, cpu_trunk_v4, cpu_delta_v4, cpu_bf16_v4, cpu_by_rows_v4,
+     cpu_peak_v4},
+    {"v3", "x86-64-v3 (256-bit)", has_v3, cpu_trunk_v3, cpu_delta_v3, cpu_bf16_v3, cpu_by_rows_v3,
+     cpu_peak_v3},
+    {"v2", "x86-64-v2 (128-bit)", has_v2, cpu_trunk_v2, cpu_delta_v2, cpu_bf16_v2, cpu_by_rows_v2,
+     cpu_peak_v2},
 };
 
 #else
@@ -72,11 +79,12 @@ static bool has_plain(void) {
 void cpu_trunk_plain(struct ops *ops);
 void cpu_delta_plain(struct ops *ops);
 void cpu_bf16_plain(struct ops *ops, bool native);
+void cpu_by_rows_plain(struct ops *ops);
 double cpu_peak_plain(void);
 
 static const struct instruction_set instruction_sets[] = {
     {"plain", "this machine's default instruction set", has_plain, cpu_trunk_plain, cpu_delta_plain,
-     cpu_bf16_plain, cpu_peak_plain},
+     cpu_bf16_plain, cpu_by_rows_plain, cpu_peak_plain},
 };
 
 #endif
@@ -86,7 +94,8 @@ enum { INSTRUCTION_SETS = sizeof instruction_sets / sizeof instruction_sets[0] }
 static struct ops reference = {.name = "reference", .device = &host_device};
 static struct ops cpu = {.name = "cpu", .device = &host_device};
 static struct ops reference_in_bf16, cpu_in_bf16; /* the same with products of bf16 */
-static struct ops cpu_by_rows;                    /* the same with those by rows; the reference's all are */
+static struct ops cpu_by_rows,
+    cpu_in_bf16_by_rows; /* the same with those by rows; the reference's in fp32 all are */
 static const struct instruction_set *chosen;      /* NULL: no CPU backend */
 static char refusal[240];                         /* why there is none, or "" */
 static const struct ops *backends[3];
@@ -115,12 +124,6 @@ static const struct instruction_set *choose(void) {
     return NULL;
 }
 
-static void linear_rows(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,
-                        long lda, const real *b, long ldb, real beta, real *c, long ldc) {
-    (void)weight_id; /* nothing is scaled */
-    cpu.gemm_rows(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-}
-
 static void prepare(void) {
     const struct ops **next = backends;
     reference_trunk(&reference);
@@ -136,11 +139,12 @@ static void prepare(void) {
         chosen->delta(&cpu);
         gemm_prepare(getenv("GDN_ISA") ? chosen->name : NULL);
         cpu_by_rows = cpu;
-        cpu_by_rows.gemm = cpu.gemm_rows;
-        cpu_by_rows.linear = linear_rows;
+        chosen->by_rows(&cpu_by_rows);
         cpu_in_bf16 = cpu;
         gemm_bf16_prepare(getenv("GDN_ISA") ? chosen->name : NULL);
         chosen->bf16(&cpu_in_bf16, gemm_bf16_native());
+        cpu_in_bf16_by_rows = cpu_in_bf16;
+        chosen->by_rows(&cpu_in_bf16_by_rows);
         *next++ = &cpu;
     }
     *next++ = &reference;
@@ -194,6 +198,7 @@ const struct ops *ops_in(const struct ops *ops, enum precision precision) {
 
 const struct ops *ops_by_rows(const struct ops *ops) {
     if (ops == &cpu) return &cpu_by_rows;
+    if (ops == &cpu_in_bf16) return &cpu_in_bf16_by_rows;
     return ops == &reference ? &reference : NULL;
 }
 

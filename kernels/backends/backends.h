@@ -16,8 +16,9 @@ const struct ops *ops_find(const char *name);
 const struct ops *ops_in(const struct ops *ops, enum precision precision);
 
 /* This backend with products of which each row has the bits that it has alone (gemm_rows): then all that it
- * computes of a token is the same whichever others are computed with it. NULL where there are none such: on
- * other devices than the host, and in other precisions than fp32. */
+ * computes of a token is the same whichever others are computed with it, as attention of few queries is
+ * fp32's. In bf16 it can hold weights. NULL where there are none such: on other devices than the host, and of
+ * the reference in bf16. */
 const struct ops *ops_by_rows(const struct ops *ops);
 
 /* Whether this table computes its precision in software, which takes longer than fp32. */

@@ -10,12 +10,19 @@
 
 #include "kernels/base/real.h"
 
-/* A product of which m, n or k is smaller than this stays fp32 on the host: rounding its operands would take
- * longer than multiplying them saves. Of a whole product, so that threads change nothing. */
+/* A product of which m, n or k is smaller than this stays fp32 on the host, but for those by rows: rounding
+ * its operands would take longer than multiplying them saves. Of a whole product, so that threads change
+ * nothing. */
 enum { BF16_LEAST = 64 };
 
 static inline bool bf16_pays(long m, long n, long k) {
     return m >= BF16_LEAST && n >= BF16_LEAST && k >= BF16_LEAST;
+}
+
+/* Of products by rows (gemm_rows), for which B is rounded once: whatever parts of its rows are multiplied
+ * together. */
+static inline bool bf16_pays_rows(long k) {
+    return k >= BF16_LEAST;
 }
 
 /* Attention's rows are rounded where they are multiplied, in tiles, so that narrower heads pay, too. */

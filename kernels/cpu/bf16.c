@@ -1,11 +1,12 @@
-/* Products with operands in bf16: what of them is compiled for each instruction set. Attention's are those of
- * attention.c and attention_back.c, compiled again for other operands. */
+/* Products with operands in bf16: what of them is compiled for each instruction set. Those by rows and
+ * attention's are gemm_rows.c, attention.c and attention_back.c, compiled again for other operands. */
 #include "kernels/base/bf16.h"
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/gemm_bf16.h"
 
+void ISA_JOIN(cpu_gemm_rows, ISA_BF16)(struct ops *ops);
 /* Both passes in other forms of operands: rounded numbers, and of some instruction sets pairs (CMakeLists.txt). */
 void ISA_JOIN(cpu_attention, ISA_BF16)(struct ops *ops);
 void ISA_JOIN(cpu_attention_back, ISA_BF16)(struct ops *ops);
@@ -86,6 +87,7 @@ void ISA_NAME(cpu_bf16)(struct ops *ops, bool native) {
     }
     ops->precision = PRECISION_BF16;
     ops->gemm = gemm;
+    ISA_JOIN(cpu_gemm_rows, ISA_BF16)(ops);
     ops->linear = linear;
     ops->attention = attention;
     ops->attention_back = attention_back;

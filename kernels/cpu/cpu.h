@@ -14,6 +14,9 @@ void ISA_NAME(cpu_delta)(struct ops *ops);
  * units for them, which it has, else in software. */
 void ISA_NAME(cpu_bf16)(struct ops *ops, bool native);
 
+/* Of a full table, in fp32 or bf16: all its products by rows (ops_by_rows); in bf16 it then holds weights. */
+void ISA_NAME(cpu_by_rows)(struct ops *ops);
+
 /* Multiply-adds ×2 a second of all threads on registers alone (peak.c). Takes about a tenth of a second. */
 double ISA_NAME(cpu_peak)(void);
 

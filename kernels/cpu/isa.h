@@ -1,6 +1,6 @@
 /* One source, several instruction sets: each file of cpu/ is compiled once for every instruction set, with
- * -DISA=v2, v3 or v4 (x86-64 levels), or `plain` elsewhere; attention again for each form of operands in bf16, with
- * -DISA=v4_bf16, v4_pairs and so on. Functions that other files call have the
+ * -DISA=v2, v3 or v4 (x86-64 levels), or `plain` elsewhere; attention and products by rows again for each
+ * form of operands in bf16, with -DISA=v4_bf16, v4_pairs and so on. Functions that other files call have the
  * instruction set in their names, all others are static, so that a machine never executes code of an
  * instruction set that it lacks. */
 #ifndef GDN_ISA_H

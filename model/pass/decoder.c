@@ -11,6 +11,8 @@ struct decoder {
     struct model *model;              /* for one sequence of `rows` tokens */
     const struct activation_set *set; /* its only one */
     struct arena arena;
+    struct state state; /* the caller's, with a copy of the weights of its own where the caller has none */
+    struct arena copy;
     long capacity, rows;
     long length;  /* tokens fed, without drafts */
     bool drafts;  /* some layers have some beyond these */
@@ -47,6 +49,16 @@ static int create(struct decoder *d) {
     return 0;
 }
 
+/* Training on the host has no copy of the weights, as it multiplies many rows by each. */
+static int find_copy(struct decoder *d, const struct table *table, const struct ops *ops) {
+    const size_t bytes = (size_t)(table->total * ops_weight_copy(ops));
+    if (!bytes || d->state.copy) return 0;
+    arena_take(&d->copy, bytes);
+    TRY(arena_reserve(&d->copy));
+    d->state.copy = arena_take(&d->copy, bytes);
+    return 0;
+}
+
 int decoder_create(const struct model_config *config, const struct table *table, const struct state *state,
                    const struct ops *ops, long capacity, long rows, struct decoder **out) {
     struct decoder *d = calloc(1, sizeof *d);
@@ -54,10 +66,15 @@ int decoder_create(const struct model_config *config, const struct table *table,
         ops_by_rows(ops); /* for single tokens, too: theirs are the bits that several have */
     *out = NULL;
     if (!d) return gdn_fail(GDN_INTERNAL, "out of memory for a decoder");
-    *d = (struct decoder){
-        .capacity = capacity, .rows = rows, .arena = {.name = "the key/value cache", .device = ops->device}};
-    int status =
-        model_build(config, table, state, by_rows ? by_rows : ops, NULL, 1, rows, capacity, false, &d->model);
+    if (by_rows) ops = by_rows;
+    *d = (struct decoder){.capacity = capacity,
+                          .rows = rows,
+                          .state = *state,
+                          .copy = {.name = "what products read of the weights", .device = ops->device},
+                          .arena = {.name = "the key/value cache", .device = ops->device}};
+    int status = find_copy(d, table, ops);
+    if (!status)
+        status = model_build(config, table, &d->state, ops, NULL, 1, rows, capacity, false, &d->model);
     if (!status) model_hold(d->model);
     if (!status) status = create(d);
     if (status)
@@ -71,6 +88,7 @@ void decoder_free(struct decoder *d) {
     if (!d) return;
     if (d->model) model_release(d->model);
     model_free(d->model);
+    arena_free(&d->copy);
     arena_free(&d->arena);
     free(d->logits);
     free(d);
@@ -200,11 +218,10 @@ static int validate_exits(const struct model_config *config) {
 int decoder_validate_drafts(const struct model_config *config, const struct ops *ops) {
     struct rule_entry rule[MAX_RULES];
     TRY(validate_exits(config));
-    if (!ops_by_rows(ops))
+    if (!ops_by_rows(ops) || ops->precision != PRECISION_FP32)
         return gdn_fail(
             GDN_INPUT,
-            "on device %s in the precision of the run what is computed of several tokens together is not, to the bit, what is "
-            "computed one by one: drafts are verified on the cpu in fp32 alone",
+            "on device %s in the precision of the run: drafts are verified on the cpu in fp32 alone",
             ops->name);
     for (int l = 0; l < config->num_layers; l++)
         if (!mixer_of(config, l)->rewind)

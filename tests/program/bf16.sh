@@ -147,6 +147,10 @@ expect 0 "$GDN" generate bf16 --prompt a --length 8 > text 2> words
 if GDN_ISA=v2 "$GDN" bench small.yaml --steps-only --seconds 0 > /dev/null 2>&1; then
     expect 0 env GDN_ISA=v2 "$GDN" train small.yaml --set train.precision=bf16 --run-dir software > software.log
     [ "$(grep -c "^note .*train.precision: bf16 is computed in software" software.log)" -eq 1 ] || fail "no note: $(cat software.log)"
+    expect 0 env GDN_ISA=v2 "$GDN" eval software > text 2> words
+    grep -q "computed in software" words || fail "eval: $(cat words)"
+    expect 0 env GDN_ISA=v2 "$GDN" generate software --prompt a --length 8 > text 2> words # reads half as much there, too
+    ! grep -q software words || fail "generate: $(cat words)"
     close_to 0.0002 loss step bf16 software
     first_step software
     close_to 0.00001 loss step first.bf16 first.software

@@ -40,5 +40,5 @@ refused "give one of the two" speak --speculate 2 --exit 0.5
 refused "--speculate" speak --speculate 0
 refused "--speculate" speak --speculate 33
 "$GDN" train six.yaml --run-dir none --set train.steps=1 --set 'model.exit.layers=[]' --set 'model.exit.weights=[]' > none.log 2>&1 || fail "$(cat none.log)"
-refused "on the cpu in fp32 alone" speak --speculate 2 --set train.precision=bf16 # products of that precision are not by rows
+refused "on the cpu in fp32 alone" speak --speculate 2 --set train.precision=bf16
 refused "has no exits" "$GDN" generate none --device cpu --prompt a --speculate 2

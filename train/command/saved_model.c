@@ -81,7 +81,6 @@ int saved_model_place(struct saved_model *saved, const struct mesh *mesh, FILE *
     }
     config->train.graphs = false; /* of training */
     TRY(backend_choose(config, mesh, ops));
-    if (log) backend_note(*ops, "gdn: note: ", log);
     return mesh_agree(mesh, move(saved, *ops));
 }
 

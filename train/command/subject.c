@@ -2,6 +2,7 @@
 
 #include "data/format.h"
 #include "kernels/base/status.h"
+#include "train/run/backend.h"
 #include "train/run/ranks.h"
 #include "train/run/tokenized.h"
 
@@ -127,6 +128,8 @@ int subject_load(struct subject *subject, const struct options *options,
     TRY(open_data(subject, given));
     lay_out(&saved->config);
     TRY(saved_model_place(saved, mesh, mesh->rank == 0 ? stderr : NULL, &subject->ops));
+    if (mesh->rank == 0)
+        backend_note(subject->ops, "gdn: note: ", stderr); /* of whole passes; generation reads less */
     return evaluation_create(mesh, &saved->config, &saved->table, &saved->state, subject->ops,
                              &subject->validation, &subject->evaluation);
 }

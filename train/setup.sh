@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what gdn needs on Debian and Ubuntu: setup.sh [--tests]. Never asks; does nothing where everything is there.
-#   --tests   also Slurm and munge, which tests/slurm/ starts for itself (none of their services is configured or needed), and mold, a faster linker
+#   --tests   also Slurm and munge, which tests/slurm/ starts for itself; none of their services is configured or needed
 set -euo pipefail
 
 tests=
@@ -22,7 +22,7 @@ packages=(
     libcmocka-dev hdf5-tools                        # tests
     bible-kjv bible-kjv-text                        # the text that train/corpus.sh prepares
 )
-[ -z "$tests" ] || packages+=(slurm-wlm slurm-client munge iproute2 mold)
+[ -z "$tests" ] || packages+=(slurm-wlm slurm-client munge iproute2)
 
 if ! command -v dpkg > /dev/null || ! command -v apt-get > /dev/null; then
     cat >&2 << 'END'

@@ -18,8 +18,8 @@ OPERATION(gemm,
           D, SAME_THREADS)
 
 /* The same of few rows, each with the bits that it has alone, whatever others there are: in generation tokens that are
- * looked at together have the logits that they have one by one (ops_by_rows). In bf16 B of A·Bᵀ is rounded where neither
- * n nor k is below BF16_LEAST, and A never. The host's alone [any threads]. */
+ * looked at together have the logits that they have one by one (ops_by_rows). In bf16 B of A·Bᵀ is rounded where k is not
+ * below BF16_LEAST, and A never. The host's alone [any threads]. */
 OPERATION(gemm_rows,
           (char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
            long ldb, real beta, real *c, long ldc),

@@ -53,10 +53,10 @@ void cpu_bf16_v2(struct ops *ops, bool native);
 void cpu_bf16_v3(struct ops *ops, bool native);
 void cpu_bf16_v4(struct ops *ops, bool native);
 void cpu_by_rows_v2(struct ops *ops);
-double cpu_peak_v2(void);
 void cpu_by_rows_v3(struct ops *ops);
-double cpu_peak_v3(void);
 void cpu_by_rows_v4(struct ops *ops);
+double cpu_peak_v2(void);
+double cpu_peak_v3(void);
 double cpu_peak_v4(void);
 
 /* Best first. The build passes exactly the options that `supported` asks the processor for, and to attention by pairs
@@ -93,11 +93,10 @@ enum { INSTRUCTION_SETS = sizeof instruction_sets / sizeof instruction_sets[0] }
 
 static struct ops reference = {.name = "reference", .device = &host_device};
 static struct ops cpu = {.name = "cpu", .device = &host_device};
-static struct ops reference_in_bf16, cpu_in_bf16; /* the same with products of bf16 */
-static struct ops cpu_by_rows,
-    cpu_in_bf16_by_rows; /* the same with those by rows; the reference's in fp32 all are */
-static const struct instruction_set *chosen;      /* NULL: no CPU backend */
-static char refusal[240];                         /* why there is none, or "" */
+static struct ops reference_in_bf16, cpu_in_bf16;   /* the same with products of bf16 */
+static struct ops cpu_by_rows, cpu_in_bf16_by_rows; /* with those by rows; the reference's in fp32 all are */
+static const struct instruction_set *chosen;        /* NULL: no CPU backend */
+static char refusal[240];                           /* why there is none, or "" */
 static const struct ops *backends[3];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int local_rank; /* this process among those of its host */

@@ -85,9 +85,9 @@ void ISA_NAME(cpu_bf16)(struct ops *ops, bool native) {
         ISA_JOIN(cpu_attention, ISA_BF16)(&narrow_ops);
         ISA_JOIN(cpu_attention_back, ISA_BF16)(&narrow_ops);
     }
+    ISA_JOIN(cpu_gemm_rows, ISA_BF16)(ops); /* which keeps the table as it is here, in fp32 */
     ops->precision = PRECISION_BF16;
     ops->gemm = gemm;
-    ISA_JOIN(cpu_gemm_rows, ISA_BF16)(ops);
     ops->linear = linear;
     ops->attention = attention;
     ops->attention_back = attention_back;

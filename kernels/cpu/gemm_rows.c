@@ -3,17 +3,15 @@
  * other rows and columns there are, in which blocks and on how many threads they are computed, does not enter
  * it. A block's part of B is read once for all of its rows: with few rows that is what takes the time.
  *
- * Compiled a second time, with ROWS_BF16, for B rounded to bf16: half as much to read where B is held
- * (held.h), else rounded as it is read, by one row of B after the other. */
+ * Compiled a second time, with ROWS_BF16, for B rounded to bf16: half as much to read where B is held,
+ * else rounded as it is read, by one row of B after the other. */
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/tile.h"
 #ifdef ROWS_BF16
 #include "kernels/base/bf16.h"
-#endif
-
-#ifndef ROWS_BF16
+#else
 void ISA_JOIN(cpu_by_rows, ISA_BF16)(struct ops *ops); /* this file's, compiled so */
 #endif
 

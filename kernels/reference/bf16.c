@@ -5,39 +5,38 @@
 
 static struct ops fp32;
 
-static void gemm(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
-                 long ldb, real beta, real *c, long ldc) {
-    if (!bf16_pays(m, n, k)) {
-        fp32.gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-        return;
-    }
+/* Of a rounded B, and of A as it is or rounded: then alpha is multiplied into it before that, else into the
+ * sum. */
+static void product(bool round_a, char ta, char tb, long m, long n, long k, real alpha, const real *a,
+                    long lda, const real *b, long ldb, real beta, real *c, long ldc) {
+    const real outside = round_a ? 1 : alpha;
     for (long i = 0; i < m; i++)
         for (long j = 0; j < n; j++) {
             double sum = 0;
-            for (long p = 0; p < k; p++)
-                sum += (double)bf16_round(alpha * (ta == 'N' ? a[i * lda + p] : a[p * lda + i])) *
+            for (long p = 0; p < k; p++) {
+                const real left = ta == 'N' ? a[i * lda + p] : a[p * lda + i];
+                sum += (double)(round_a ? bf16_round(alpha * left) : left) *
                        (double)bf16_round(tb == 'N' ? b[p * ldb + j] : b[j * ldb + p]);
+            }
             real *to = &c[i * ldc + j];
-            *to = (real)(beta == 0 ? sum : sum + beta * *to);
+            *to = (real)(beta == 0 ? outside * sum : outside * sum + beta * *to);
         }
 }
 
-/* Of B alone, which is read by every row. */
+static void gemm(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda, const real *b,
+                 long ldb, real beta, real *c, long ldc) {
+    if (bf16_pays(m, n, k))
+        product(true, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    else
+        fp32.gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
 static void gemm_rows(char ta, char tb, long m, long n, long k, real alpha, const real *a, long lda,
                       const real *b, long ldb, real beta, real *c, long ldc) {
-    if (tb == 'N' || !bf16_pays_rows(k)) {
+    if (tb == 'T' && bf16_pays_rows(k))
+        product(false, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    else
         fp32.gemm_rows(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-        return;
-    }
-    for (long i = 0; i < m; i++)
-        for (long j = 0; j < n; j++) {
-            double sum = 0;
-            for (long p = 0; p < k; p++)
-                sum += (double)(ta == 'N' ? a[i * lda + p] : a[p * lda + i]) *
-                       (double)bf16_round(b[j * ldb + p]);
-            real *to = &c[i * ldc + j];
-            *to = (real)(beta == 0 ? alpha * sum : alpha * sum + beta * *to);
-        }
 }
 
 static void linear(int weight_id, char ta, char tb, long m, long n, long k, real alpha, const real *a,

@@ -27,5 +27,5 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
-    return emulated_enqueue(stream, "a clear", [=] { memset(memory, value, bytes); });
+    return emulated_enqueue(stream, "a clear", [=] { memory_set(memory, value, bytes); });
 }

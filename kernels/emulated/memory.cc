@@ -62,6 +62,8 @@ bool memory_holds(const void *at) {
     return false;
 }
 
+enum { STEP = 1 << 21 }; /* bytes */
+
 static int file_of_nan(size_t bytes) {
     std::vector<char> content(bytes, (char)0xff);
     int file = memfd_create("emulated memory", MFD_CLOEXEC);
@@ -72,7 +74,6 @@ static int file_of_nan(size_t bytes) {
 /* Fills pages with NaN. Of large pieces most is often never written, so these begin as copies of one file's
  * pages, which are a process's own only from the first write on. */
 static void fill(char *pages, size_t room) {
-    enum { STEP = 1 << 21 };
     size_t at = 0;
     for (; at + STEP <= room; at += STEP) {
         static const int file = file_of_nan(STEP);
@@ -80,6 +81,23 @@ static void fill(char *pages, size_t room) {
         if (step == MAP_FAILED) abort();
     }
     memset(pages + at, 0xff, room - at);
+}
+
+/* Sets bytes of device memory. Large pieces of zeros begin as fresh pages, for the reason above. */
+void memory_set(void *memory, int value, size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *at = (char *)memory, *first = at + (page - (uintptr_t)at % page) % page;
+    auto found = pieces.upper_bound(at);
+    bool inside = found != pieces.begin() && at + bytes <= (--found)->first + found->second.bytes;
+    if (value == 0 && bytes >= STEP && inside) {
+        size_t whole = (size_t)(at + bytes - first) / page * page;
+        int how = MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS;
+        if (mmap(first, whole, PROT_READ | PROT_WRITE, how, -1, 0) == MAP_FAILED) abort();
+        memset(at, 0, (size_t)(first - at));
+        at = first + whole;
+        bytes -= (size_t)(at - (char *)memory);
+    }
+    memset(at, value, bytes);
 }
 
 static cudaError_t take(void **memory, size_t bytes, bool managed) {

@@ -58,6 +58,18 @@ static void memory_is_zeroed(void **state) {
     free(zeros);
 }
 
+static void a_clear_has_its_bounds(void **state) {
+    (void)state;
+    unsigned char *x = bytes_of(1);
+    unsigned char *memory = reserve();
+    d->upload(memory, x, BYTES);
+    d->clear(memory + 5, BYTES - 12);
+    memset(x + 5, 0, BYTES - 12);
+    expect(memory, x);
+    d->release(memory);
+    free(x);
+}
+
 static void memory_ends(void **state) {
     (void)state;
     if (d->host) skip();
@@ -177,13 +189,10 @@ int main(void) {
     d = ops->device;
     printf("%s\n", d->describe());
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_zeroed),
-        cmocka_unit_test(memory_ends),
-        cmocka_unit_test(copies_keep_their_order),
-        cmocka_unit_test(many_uploads),
-        cmocka_unit_test(fetches),
-        cmocka_unit_test(deliveries),
-        cmocka_unit_test(many_tickets),
+        cmocka_unit_test(memory_is_zeroed), cmocka_unit_test(a_clear_has_its_bounds),
+        cmocka_unit_test(memory_ends),      cmocka_unit_test(copies_keep_their_order),
+        cmocka_unit_test(many_uploads),     cmocka_unit_test(fetches),
+        cmocka_unit_test(deliveries),       cmocka_unit_test(many_tickets),
         cmocka_unit_test(tables_are_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

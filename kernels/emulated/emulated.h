@@ -89,6 +89,7 @@ void memory_close(void);
 /* Whether something was written around a piece of device memory. */
 bool memory_overrun(void);
 bool memory_holds(const void *at);
+/* memset of device memory, between open and close. */
 void memory_set(void *memory, int value, size_t bytes);
 /* Gives a piece back that no work uses any more. */
 cudaError_t memory_give(void *memory);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -83,21 +84,25 @@ static void fill(char *pages, size_t room) {
     memset(pages + at, 0xff, room - at);
 }
 
-/* Sets bytes of device memory. Large pieces of zeros begin as fresh pages, for the reason above. */
+/* Whether all of [at, end) belongs to one piece. */
+static bool in_one_piece(char *at, const char *end) {
+    auto after = pieces.upper_bound(at);
+    if (after == pieces.begin()) return false;
+    auto &each = *std::prev(after);
+    return end <= each.first + each.second.bytes;
+}
+
 void memory_set(void *memory, int value, size_t bytes) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *at = (char *)memory, *first = at + (page - (uintptr_t)at % page) % page;
-    auto found = pieces.upper_bound(at);
-    bool inside = found != pieces.begin() && at + bytes <= (--found)->first + found->second.bytes;
-    if (value == 0 && bytes >= STEP && inside) {
-        size_t whole = (size_t)(at + bytes - first) / page * page;
+    char *at = (char *)memory, *end = at + bytes;
+    if (value == 0 && bytes >= STEP && in_one_piece(at, end)) { /* fresh pages, for the reason above */
+        size_t page = (size_t)sysconf(_SC_PAGESIZE);
+        char *first = at + (page - (uintptr_t)at % page) % page, *last = end - (uintptr_t)end % page;
         int how = MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS;
-        if (mmap(first, whole, PROT_READ | PROT_WRITE, how, -1, 0) == MAP_FAILED) abort();
+        if (mmap(first, (size_t)(last - first), PROT_READ | PROT_WRITE, how, -1, 0) == MAP_FAILED) abort();
         memset(at, 0, (size_t)(first - at));
-        at = first + whole;
-        bytes -= (size_t)(at - (char *)memory);
+        at = last;
     }
-    memset(at, value, bytes);
+    memset(at, value, (size_t)(end - at));
 }
 
 static cudaError_t take(void **memory, size_t bytes, bool managed) {

@@ -85,6 +85,8 @@ static void attend(const struct attending *a) {
     const struct mask *mask = a->mask;
     const int32_t *from = a->from;
     const long begin = from && from[0] > a->key ? from[0] - a->key : 0;
+    const bool onto =
+        from || a->last < 0; /* not every query sees the first keys: products are added to zeros */
     struct transposed kept;
     struct copy copy;
     struct softmax state;
@@ -95,7 +97,7 @@ static void attend(const struct attending *a) {
     uint64_t row[WIDE];
     for (long j = 0; mask && j < WIDE; j++)
         row[j] = mask_row(mask->site, mask->head, mask->row + (uint64_t)j);
-    for (long j = 0; from && j < queries; j++) /* not every query sees the first keys */
+    for (long j = 0; onto && j < queries; j++)
         for (long c = 0; c < hd; c++) a->o[j * a->ldo + c] = 0;
     for (long at = begin; at < end; at += HIGH) {
         long keys = at_most(HIGH, end - at),
@@ -116,7 +118,7 @@ static void attend(const struct attending *a) {
         if (first >= at_most(last, queries)) continue;
         const struct operand weights = by_columns(keys, last - first, scores + first, WIDE, &copy);
         product_onto(at_most(last, queries) - first, hd, keys, weights.at, 1, weights.ld, a->v + at * a->ldkv,
-                     a->ldkv, from || at > begin, a->o + first * a->ldo, a->ldo);
+                     a->ldkv, onto || at > begin, a->o + first * a->ldo, a->ldo);
     }
     for (long j = 0; j < queries; j++) {
         real inverse = state.sum[j] > 0 ? 1 / state.sum[j] : 0; /* 0: it sees none of these keys */

@@ -28,6 +28,7 @@ static __global__ void column_sums_kernel(long T, long W, long rows, const real 
 }
 
 static void column_sums(long T, long W, long rows, const real *x, long ldx, bool add, real *to) {
+    if (T <= 0) return; /* a tensor rank without rows */
     dim3 grid((unsigned)ceil_div(W, COLUMNS), (unsigned)ceil_div(T, rows));
     LAUNCH(column_sums_kernel, grid, dim3(COLUMNS, STRIPS), 0, T, W, rows, x, ldx, add, to);
 }

@@ -151,20 +151,28 @@ static void take_unseen(struct buffer *lse) {
 static const struct mask of_piece = {.site = 3, .head = 1, .row = 70, .column = 5, .p = 0.4};
 
 /* Of each sequence the queries from `first` on, on the keys up to the last of them: the rows that the whole
- * sequence has there; what their gradients give keys and values is added. And on keys before them, of which some
- * queries see none, where their documents begin behind or before them all. */
+ * sequence has there; what their gradients give keys and values is added. And on keys before them, of which
+ * some queries see none, where their documents begin behind or before them all; and on keys that begin behind
+ * the first queries, which see none of them. */
 static void attention_piece(void **state) {
     (void)state;
-    EACH_BACKEND for (size_t s = 0; s < 6 * COUNT(heads); s++) {
+    enum { VARIANTS = 8 };
+    EACH_BACKEND for (size_t s = 0; s < VARIANTS * COUNT(heads); s++) {
         const struct heads *z = &heads[s % COUNT(heads)];
-        if (left_out(z, s / COUNT(heads), 6)) continue;
-        const bool documents = s / COUNT(heads) / 2, block = s / COUNT(heads) % 2;
-        const long S = z->S, H = z->H, K = z->K, hd = z->hd, first = block ? S : S / 3 + 2, N = block ? S : first + S;
+        const size_t variant = s / COUNT(heads);
+        if (left_out(z, variant, VARIANTS)) continue;
+        const bool behind = variant >= 6, documents = variant >= 2 && !behind, block = variant % 2;
+        const long S = z->S, H = z->H, K = z->K, hd = z->hd,
+                   first = behind  ? -(S / 3)
+                           : block ? S
+                                   : S / 3 + 2,
+                   N = block && !behind ? S : first + S;
         const long ldq = (H + 2 * K) * hd, ldkv = 2 * K * hd + 3, key = 64, position = key + first,
-                   from = s / COUNT(heads) / 4 ? key + S / 3 : key - S / 4;
-        const struct mask *dropped = s / COUNT(heads) % 3 ? &of_piece : NULL;
-        snprintf(text, sizeof text, "S %ld N %ld H %ld K %ld hd %ld%s%s%ld", S, N, H, K, hd,
-                 dropped ? ", dropped" : "", documents ? ", documents from " : "", documents ? from : 0);
+                   from = variant / 4 ? key + S / 3 : key - S / 4;
+        const struct mask *dropped = variant % 3 ? &of_piece : NULL;
+        snprintf(text, sizeof text, "S %ld N %ld from query %ld on H %ld K %ld hd %ld%s%s%ld", S, N, -first,
+                 H, K, hd, dropped ? ", dropped" : "", documents ? ", documents from " : "",
+                 documents ? from : 0);
         struct buffer *q = make("q", S * ldq, -2, 2), *kv = make("kv", N * ldkv, -2, 2);
         struct buffer *o = make("o", S * H * hd, -1, 1), *lse = make("lse", H * S, -1, 1);
         set(o, 0, 1, NAN), set(lse, 0, 1, NAN); /* overwritten */

@@ -25,6 +25,7 @@ static const struct sizes shapes[] = {
     {3, 1, 1026, 7, 5, 1, 1, 2, 2, 2, 513, 9, 2},  /* and by one column, which is then alone in its tile */
     {2, 1, 8704, 7, 5, 1, 1, 2, 32, 2, 4356, 2056, 2}, /* wider than what a team of the CUDA backend keeps */
     {3, 1, 12, 7, 5, 1, 1, 2, 3, 40, 8, 4, 3},         /* more connections than a warp has threads */
+    {0, 1, 30, 33, 9, 3, 1, 38, 3, 4, 32, 16, 2},      /* no rows, as tensor ranks beyond the tokens have */
 };
 
 /* ----------------------------------------------------------------------------------- arguments of a call */

@@ -107,6 +107,11 @@ int checkpoint_save(const struct mesh *mesh, const char *directory, const struct
 /* Bytes of the elements of a checkpoint of this content. Not collective. */
 int64_t checkpoint_bytes(const struct checkpoint_content *content);
 
+/* Removes what interrupted saves have left below `directory`, and puts back what they had put aside: for
+ * whoever holds the run directory's lock, since what another process is saving looks the same. Not
+ * collective. GDN_INPUT where the folder cannot be read. */
+int checkpoint_clean_up(const char *directory);
+
 /* Opens the newest checkpoint (in the order above) below `directory` that is whole; out->path is NULL where
  * there is none. Damaged ones are skipped with one warning line to rank 0's `log` each (NULL: silent) that
  * says what is wrong; where there are checkpoints but all are damaged: GDN_INPUT. Collective;

@@ -65,11 +65,19 @@ static int list_here(const char *directory, FILE *log, int64_t **steps, int *cou
     int folder = -1;
     TRY(open_folder(directory, &folder));
     if (folder < 0) return 0;
-    folder_clean_up(folder); /* may put a checkpoint back */
     tell_doubt(folder, directory, log);
     int error = folder_list(folder, steps, count);
     close(folder);
     return error ? gdn_fail(GDN_INPUT, "%s/checkpoints cannot be read: %s", directory, strerror(error)) : 0;
+}
+
+int checkpoint_clean_up(const char *directory) {
+    int folder = -1;
+    TRY(open_folder(directory, &folder));
+    if (folder < 0) return 0;
+    folder_clean_up(folder);
+    close(folder);
+    return 0;
 }
 
 int checkpoint_find(const struct mesh *mesh, const char *directory, FILE *log, struct checkpoint *out) {

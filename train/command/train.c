@@ -75,8 +75,13 @@ static const struct command_line line = {
     .max = 1,
 };
 
+static int take_existing(struct rundir *rundir) {
+    TRY(rundir_lock_existing(rundir));
+    return checkpoint_clean_up(rundir->path);
+}
+
 static int lock_existing(struct run *run, struct rundir *rundir) {
-    return mesh_agree(&run->mesh, run->mesh.rank == 0 ? rundir_lock_existing(rundir) : 0);
+    return mesh_agree(&run->mesh, run->mesh.rank == 0 ? take_existing(rundir) : 0);
 }
 
 /* Every rank writes its part of a checkpoint; this must not fail at the end of the training. */

@@ -96,6 +96,7 @@ if [ "${1:-}" = short ]; then stops=5; else stopped mean usual 4 7 9 12; fi
 # Where none goes, training is as without.
 on 1.1.4 left_mean judged
 memory_as_planned judged
+"$GDN" eval judged --set train.eval_batches=1 > /dev/null || fail "a trained model is not pruned any more, whatever an evaluation reads"
 [ "$(lines leave_one_out judged | grep -oE '"(step|active_edges|sequences)":[0-9]+' | cut -d: -f2 | paste -sd' ')" = "2 22 32 5 22 32 8 10 32" ] ||
     fail "other evaluations: $(lines leave_one_out judged)"
 stopped left_mean judged 5 12
@@ -184,6 +185,22 @@ on 1.1.1 adaptive above --set train.prune.threshold=1e-30
 [ -z "$(gone above)" ] || fail "some go: $(gone above)"
 on 1.1.1 listed below
 [ "$(last below active_edges)" -eq 5 ] && [ "$(gone below | wc -l)" -eq 4 ] || fail "not 5 of 9: $(gone below)"
+
+# Without [5, -1], which its distance makes the least, other sources travel, and need a block more than those of all did.
+cat > more.yaml <<'YAML'
+model: {vocab_size: 257, hidden_size: 16, num_layers: 6, num_heads: 2, intermediate_size: 24,
+        delta: {distances: [], edges: [[5, -1], [3, -1], [3, 2], [4, 0], [5, 1], [5, 4]], hidden: 8, gate_hidden: 4, distance_scale: exponential, decay: 1.5}}
+train: {steps: 12, batch_size: 4, micro_batch_size: 1, sequence_length: 9, lr: 0.01, warmup_steps: 0, prune: {by: contribution, keep: 0.8, begin: 7, end: 8}}
+data: {train: text.txt, validation_fraction: 0.1}
+YAML
+stages=(--set mesh.pipeline=3 --set mesh.interleave=2 --set mesh.narrow_sources=false)
+on 1.1.1 more one_more
+on 1.1.3 more more "${stages[@]}"
+[ "$(gone more)" = "8 5 5 6" ] || fail "another one goes: $(gone more)"
+close one_more more
+expect 3 "$GDN" train more.yaml --run-dir more_stopped --set train.stop_at=10 > more.log 2>&1
+expect 0 mpirun --oversubscribe -n 3 "$GDN" train more.yaml --run-dir more_stopped "${stages[@]}" >> more.log 2>&1
+close one_more more_stopped
 
 refused_run "model.delta.distances" 1 plain.yaml --set train.prune.by=contribution --set train.prune.end=5
 refused_run "train.prune.by is leave_one_out, which measures on validation data" 1 once.yaml --set data.validation_fraction=0

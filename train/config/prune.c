@@ -39,7 +39,7 @@ static int validate_others(const struct reading *reading) {
 int validate_prune(const struct reading *reading) {
     const struct config *config = reading->config;
     const struct prune_config *prune = &config->train.prune;
-    if (!prune->by) return GDN_OK;
+    if (!prune->by || reading->trained) return GDN_OK; /* a trained model is not pruned any more */
     if (!delta_connects(&config->model.delta))
         return impossible(reading, "a model without delta connections has none to be pruned", PRUNE(by),
                           KEY_PATH(model.delta.distances), KEY_PATH(model.delta.edges));

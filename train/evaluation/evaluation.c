@@ -320,8 +320,7 @@ int evaluation_loss_on(struct evaluation *evaluation, const struct validation *d
 int evaluation_choose(struct evaluation *evaluation, const bool *has) {
     const int rank = evaluation->mesh->axis[AXIS_PIPELINE].index;
     TRY(mesh_agree(evaluation->mesh, pipeline_choose(&evaluation->pipeline, has, rank)));
-    executor_renew(evaluation->executor);
-    return 0;
+    return mesh_agree(evaluation->mesh, executor_renew(evaluation->executor));
 }
 
 int evaluation_watch(struct evaluation *evaluation, const struct edge_set *active,

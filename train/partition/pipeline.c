@@ -48,13 +48,15 @@ static int reserve(struct builder *b) {
     p->activation_sets = calloc(ranks * (size_t)mesh_chunks(&b->config->mesh), sizeof *p->activation_sets);
     p->blocks = calloc(ranks, sizeof *p->blocks);
     p->narrow_blocks = calloc(ranks, sizeof *p->narrow_blocks);
+    p->actions = calloc(ranks, sizeof *p->actions);
     p->weight_sets = calloc(ranks, sizeof *p->weight_sets);
     p->weights_from = calloc(ranks, sizeof *p->weights_from);
     b->weight_sets = calloc(ranks, sizeof *b->weight_sets);
     b->in_flight = calloc(ranks, sizeof *b->in_flight);
     b->times = calloc(2 * ranks, sizeof *b->times);
     if (p->layout && p->table && p->shards && p->introduced && p->active && p->activation_sets && p->blocks &&
-        p->narrow_blocks && p->weight_sets && p->weights_from && b->weight_sets && b->in_flight && b->times)
+        p->narrow_blocks && p->actions && p->weight_sets && p->weights_from && b->weight_sets &&
+        b->in_flight && b->times)
         return 0;
     return gdn_fail(GDN_INTERNAL, "out of memory for the schedule of %d pipeline ranks", p->ranks);
 }
@@ -85,10 +87,6 @@ static int introduce_edges(struct builder *b) {
     return 0;
 }
 
-static void raise_to(int *max, int value) {
-    if (value > *max) *max = value;
-}
-
 /* One schedule, verified; `routes` is left to the caller. */
 static int schedule(struct builder *b, int active, struct routes *routes, struct schedule *out) {
     struct pipeline *p = b->out;
@@ -96,13 +94,7 @@ static int schedule(struct builder *b, int active, struct routes *routes, struct
     TRY(routes_create(&p->edges, set, p->layout, &p->widths, routes));
     TRY(schedule_create(&p->edges, routes, p->layout, &b->options, out));
     TRY(schedule_verify(&p->edges, set, routes, p->layout, &b->options, out));
-    int chunks = mesh_chunks(&b->config->mesh);
-    for (int i = 0; i < p->ranks * chunks; i++) raise_to(&p->activation_sets[i], out->activation_sets[i]);
-    for (int r = 0; r < p->ranks; r++) {
-        raise_to(&p->blocks[r], out->blocks[r]);
-        raise_to(&p->narrow_blocks[r], out->narrow_blocks[r]);
-        raise_to(&p->weight_sets[r], out->weight_sets[r]);
-    }
+    pipeline_raise(p, out);
     return 0;
 }
 
@@ -205,8 +197,9 @@ static int build_schedules(struct builder *b) {
     struct pipeline *p = b->out;
     for (int r = 0; r < p->ranks; r++) {
         for (int c = 0; c < p->layout->chunks; c++) p->activation_sets[p->layout->chunks * r + c] = 0;
-        p->blocks[r] = p->narrow_blocks[r] = p->weight_sets[r] = 0;
+        p->blocks[r] = p->narrow_blocks[r] = p->actions[r] = p->weight_sets[r] = 0;
     }
+    p->messages = 0;
     b->options.micro_batches = p->micro_batches;
     TRY(introduce(b, p->introduced));
     TRY(schedule(b, p->distances, &p->routes, &p->schedule));
@@ -315,6 +308,7 @@ void pipeline_free(struct pipeline *p) {
     free(p->activation_sets);
     free(p->blocks);
     free(p->narrow_blocks);
+    free(p->actions);
     free(p->weight_sets);
     free(p->weights_from);
     *p = (struct pipeline){0};

@@ -66,8 +66,10 @@ struct pipeline {
     /* The most that any of these schedules needs. */
     int *activation_sets;        /* [ranks, chunks] sets of saved activations */
     int *blocks, *narrow_blocks; /* [ranks] */
-    /* [ranks] with mesh.schedule zero_bubble or zero_bubble_v: weight sets, and the layer from which on they have gradients
-     * (weights.h); else 0. */
+    int *actions, messages;      /* [ranks] of their lists; and of a step */
+    int raised;                  /* how often a schedule has needed more of anything than those before */
+    /* [ranks] with mesh.schedule zero_bubble or zero_bubble_v: weight sets, and the layer from which on they
+     * have gradients (weights.h); else 0. */
     int *weight_sets, *weights_from;
 };
 
@@ -85,11 +87,16 @@ void pipeline_free(struct pipeline *pipeline);
  * but in the largest steps with all distances active. What was counted stays. */
 void pipeline_keep(struct pipeline *pipeline, int rank);
 
-/* Makes steps with the edges e with has[e], in place of those chosen before, whose set and schedules are freed:
- * schedules for as many micro-batches as there are others for, verified, of which rank `rank`'s actions are kept.
- * has NULL: none are chosen. Not collective: every rank comes to the same. GDN_INTERNAL without memory, or where
- * they need more buffers than are reserved; then those before stay. */
+/* Makes steps with the edges e with has[e], in place of those chosen before, whose set and schedules are
+ * freed: schedules for as many micro-batches as there are others for, verified, of which rank `rank`'s
+ * actions are kept. has NULL: none are chosen. With other edges others travel together, so that fewer may
+ * need more buffers than all: see `raised`, and executor_renew. Not collective: every rank comes to the same.
+ * GDN_INTERNAL without memory, or where they need more activation sets than are reserved; then those before
+ * stay. */
 int pipeline_choose(struct pipeline *pipeline, const bool *has, int rank);
+
+/* Makes the most that any schedule needs no less than what this one does, whose lists are whole. */
+void pipeline_raise(struct pipeline *pipeline, const struct schedule *schedule);
 
 /* The edges of the first so many distances, at most all, or those that are chosen, for steps and their schedule. */
 const struct edge_set *pipeline_active(const struct pipeline *pipeline, int distances);

@@ -25,8 +25,27 @@ void pipeline_keep(struct pipeline *p, int rank) {
     }
 }
 
-/* A schedule of the chosen edges, verified, that needs no buffer beyond those reserved. */
-static int schedule_chosen(const struct pipeline *p, const struct edge_set *set, int micro_batches, int rank,
+static bool raise_to(int *most, int value) {
+    if (value <= *most) return false;
+    *most = value;
+    return true;
+}
+
+void pipeline_raise(struct pipeline *p, const struct schedule *s) {
+    bool more = raise_to(&p->messages, s->messages);
+    for (int i = 0; i < p->ranks * p->layout->chunks; i++)
+        more |= raise_to(&p->activation_sets[i], s->activation_sets[i]);
+    for (int r = 0; r < p->ranks; r++) {
+        more |= raise_to(&p->blocks[r], s->blocks[r]);
+        more |= raise_to(&p->narrow_blocks[r], s->narrow_blocks[r]);
+        more |= raise_to(&p->weight_sets[r], s->weight_sets[r]);
+        more |= raise_to(&p->actions[r], s->rank[r].count);
+    }
+    p->raised += more;
+}
+
+/* A schedule of the chosen edges, verified, that needs no activation set beyond those reserved. */
+static int schedule_chosen(struct pipeline *p, const struct edge_set *set, int micro_batches, int rank,
                            struct schedule *out) {
     struct schedule_options options = p->options;
     struct routes routes;
@@ -39,12 +58,13 @@ static int schedule_chosen(const struct pipeline *p, const struct edge_set *set,
     TRY(status);
     for (int i = 0; i < p->ranks * p->layout->chunks; i++)
         fits = fits && out->activation_sets[i] <= p->activation_sets[i];
-    for (int r = 0; r < p->ranks; r++)
-        fits = fits && out->blocks[r] <= p->blocks[r] && out->narrow_blocks[r] <= p->narrow_blocks[r];
+    if (!fits)
+        return gdn_fail(GDN_INTERNAL,
+                        "a schedule of %d of %d connections needs more activation sets than that of all",
+                        set->count, p->edges.count);
+    pipeline_raise(p, out);
     keep(out, rank);
-    return fits ? 0
-                : gdn_fail(GDN_INTERNAL, "a schedule of %d of %d connections needs more buffers than that of all",
-                           set->count, p->edges.count);
+    return GDN_OK;
 }
 
 static int make_chosen(struct pipeline *p, const bool *has, int rank, struct pipeline_chosen *out) {

@@ -12,7 +12,7 @@ int run_choose(struct run *run) {
     if (!run->config.train.prune.by) return 0;
     const bool *has = pruning_chosen(&run->pruning);
     TRY(mesh_agree(&run->mesh, pipeline_choose(&run->part.pipeline, has, run->mesh.axis[AXIS_PIPELINE].index)));
-    executor_renew(run->trainer.executor);
+    TRY(mesh_agree(&run->mesh, executor_renew(run->trainer.executor)));
     return run->evaluation.executor ? evaluation_choose(&run->evaluation, has) : 0;
 }
 

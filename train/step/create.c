@@ -50,22 +50,6 @@ static void lay_out(struct executor *x) {
     for (int i = 0; i < l->narrow_blocks; i++) l->buffer[l->blocks + i].x = narrow_blocks + i * T * width;
 }
 
-/* The most that any list of this rank needs. */
-static void find_max(const struct executor *x, int *actions, int *messages) {
-    const struct pipeline *pipeline = x->e.pipeline;
-    int rank = x->layout->index[AXIS_PIPELINE];
-    *actions = *messages = 0;
-    for (int i = -1; i < pipeline->num_smaller; i++)
-        for (int active = 0; active <= x->e.config->delta.num_distances; active++) {
-            const struct schedule *schedule = pipeline_schedule(
-                pipeline, i < 0 ? pipeline->micro_batches : pipeline->smaller[i].micro_batches,
-                pipeline_active(pipeline, active));
-            if (!schedule->ranks) continue; /* no step has so many */
-            if (schedule->rank[rank].count > *actions) *actions = schedule->rank[rank].count;
-            if (schedule->messages > *messages) *messages = schedule->messages;
-        }
-}
-
 /* What its memory follows from, and how much that is. */
 static void describe(struct executor *x, int rank) {
     const struct pipeline *pipeline = x->e.pipeline;
@@ -109,13 +93,15 @@ static void describe(struct executor *x, int rank) {
 }
 
 static int build(struct executor *x) {
-    int actions, messages;
-    describe(x, x->e.mesh->axis[AXIS_PIPELINE].index);
-    find_max(x, &actions, &messages);
+    const struct pipeline *pipeline = x->e.pipeline;
+    const int rank = x->e.mesh->axis[AXIS_PIPELINE].index, actions = pipeline->actions[rank];
+    describe(x, rank);
+    x->raised = pipeline->raised;
     int reserved = arena_reserve(&x->arena); /* looked at once all ranks have met */
     if (!reserved && x->on_device.used) reserved = arena_reserve(&x->on_device);
     if (!reserved && x->tokens.used) reserved = arena_reserve(&x->tokens);
-    TRY(transport_create(&x->e.mesh->axis[AXIS_PIPELINE], x->layout->wire, actions, messages, &x->transport));
+    TRY(transport_create(&x->e.mesh->axis[AXIS_PIPELINE], x->layout->wire, actions, pipeline->messages,
+                         &x->transport));
     x->peer = calloc(2 * (size_t)actions + 1, sizeof *x->peer);
     if (!x->peer) return gdn_fail(GDN_INTERNAL, "out of memory for a list of %d actions", actions);
     x->message = x->peer + actions;
@@ -156,16 +142,29 @@ int executor_create_dry(const struct dry_run *dry, struct executor **out) {
     return status;
 }
 
+/* All that it has. */
+static void empty(struct executor *x) {
+    recording_free(&x->recording);
+    transport_free(x->transport);
+    boundary_free(&x->boundary);
+    free(x->peer);
+    arena_free(&x->arena);
+    arena_free(&x->on_device);
+    arena_free(&x->tokens);
+}
+
 void executor_free(struct executor *executor) {
-    if (!executor) return;
-    recording_free(&executor->recording);
-    transport_free(executor->transport);
-    boundary_free(&executor->boundary);
-    free(executor->peer);
-    arena_free(&executor->arena);
-    arena_free(&executor->on_device);
-    arena_free(&executor->tokens);
+    if (executor) empty(executor);
     free(executor);
+}
+
+int executor_renew(struct executor *executor) {
+    executor->list = NULL;
+    if (executor->raised == executor->e.pipeline->raised) return 0;
+    const struct execution execution = executor->e;
+    empty(executor);
+    *executor = (struct executor){.e = execution};
+    return build(executor);
 }
 
 long executor_planned(const struct execution *execution, int pipeline_index) {

@@ -111,8 +111,10 @@ bool executor_failed(const struct executor *executor);
  * part, of all micro-batches. Owned by the executor. */
 const struct connection_sums *executor_connections(const struct executor *executor);
 
-/* The pipeline has come to other schedules, which may lie where those before lay (pipeline_choose). */
-void executor_renew(struct executor *executor);
+/* The pipeline has come to other schedules, which may lie where those before lay, and may need more buffers
+ * (pipeline_choose): then all memory is reserved anew. Between steps; what executor_connections has is gone.
+ * Collective over the pipeline axis. Fails as executor_create; then the job cannot go on. */
+int executor_renew(struct executor *executor);
 
 /* Executes this rank's actions of a step with the edges options->active, all of them or up to the first
  * failure, which may be any axis's (GDN_INTERNAL: then the job cannot go on). Gradients start from zero.

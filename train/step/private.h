@@ -30,6 +30,7 @@ struct executor {
     const struct edges *edges;
     const struct table *table;
     int micro_batches; /* of the largest step */
+    int raised;        /* the pipeline's, when memory was reserved */
     bool failed;
     struct transport *transport;
     struct arena arena;     /* the host's; where that is the device, all of it */

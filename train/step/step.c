@@ -156,10 +156,6 @@ static int begin(struct executor *x, struct step *step) {
     return 0;
 }
 
-void executor_renew(struct executor *executor) {
-    executor->list = NULL;
-}
-
 int execute(struct executor *executor, struct step *step) {
     struct executor *x = executor;
     TRY(begin(x, step));

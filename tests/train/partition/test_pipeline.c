@@ -189,7 +189,7 @@ static void chosen(void **state) {
     /* What does not fit is refused, and those before stay. */
     assert_int_equal(pipeline_choose(&p, has, 1), 0);
     const struct edge_set *before = pipeline_active(&p, 4);
-    for (int r = 0; r < 2; r++) p.blocks[r] = 0;
+    for (int i = 0; i < 2 * p.layout->chunks; i++) p.activation_sets[i] = 0;
     for (int e = 0; e < p.edges.count; e++) has[e] = true;
     assert_int_equal(pipeline_choose(&p, has, 1), GDN_INTERNAL);
     gdn_failure_clear();
@@ -224,10 +224,40 @@ static void large(void **state) {
     config_free(&config);
 }
 
+/* Of twelve connections each one, and each two, may go. With others other sources travel, so that some need
+ * more buffers than all: these are counted, and `raised` says so. */
+static void fewer_connections(void **state) {
+    (void)state;
+    struct config config = right("model: {num_layers: 6, delta: {distances: [], edges: [[2, 1], [3, 1], [4, "
+                                 "-1], [1, 0], [4, 0], [2, 0], [3, -1], "
+                                 "[5, -1], [5, 3], [4, 2], [3, 0], [5, 4]]}}\n"
+                                 "mesh: {pipeline: 3, interleave: 2, overlap: false, narrow_sources: false}",
+                                 NULL, NULL);
+    struct pipeline p;
+    bool has[12];
+    int needed_more = 0;
+    assert_int_equal(pipeline_create(&config, &one_copy, 3, true, &p), 0);
+    assert_int_equal(p.edges.count, 12);
+    for (int a = 0; a < 12; a++)
+        for (int b = a; b < 12; b++) {
+            const int raised = p.raised;
+            for (int e = 0; e < 12; e++) has[e] = e != a && e != b;
+            assert_int_equal(pipeline_choose(&p, has, 1), 0);
+            const struct schedule *schedule = pipeline_schedule(&p, 3, pipeline_active(&p, 0));
+            for (int r = 0; r < 3; r++) assert_true(schedule->blocks[r] <= p.blocks[r]);
+            assert_true(schedule->rank[1].count <= p.actions[1] && schedule->messages <= p.messages);
+            needed_more += p.raised > raised;
+        }
+    assert_true(needed_more > 0);
+    pipeline_free(&p);
+    config_free(&config);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(placement), cmocka_unit_test(flops),    cmocka_unit_test(pipelines),
-        cmocka_unit_test(ramp),      cmocka_unit_test(chosen), cmocka_unit_test(one_rank), cmocka_unit_test(large),
+        cmocka_unit_test(fewer_connections), cmocka_unit_test(placement), cmocka_unit_test(flops),
+        cmocka_unit_test(pipelines),         cmocka_unit_test(ramp),      cmocka_unit_test(chosen),
+        cmocka_unit_test(one_rank),          cmocka_unit_test(large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #include "kernels/lowrank/lapack.h"
 
 #include <lapacke.h>
+#include <limits.h>
 
 #include "kernels/base/blas_threads.h"
 
@@ -23,11 +24,17 @@ static long told(real size) {
     return (long)(1.001 * (double)size) + 1;
 }
 
+/* What LAPACK is asked about for the plan of a size that no machine has: it counts in 32 bits. */
+static int asked(long size) {
+    return (int)min(size, INT_MAX);
+}
+
 long lapack_basis_work(long n, long k) {
     blas_one_thread();
     real factor = 0, form = 0, none = 0;
-    LAPACK(geqrf)(LAPACK_COL_MAJOR, (int)n, (int)k, &none, (int)n, &none, &factor, -1);
-    LAPACK(orgqr)(LAPACK_COL_MAJOR, (int)n, (int)k, (int)k, &none, (int)n, &none, &form, -1);
+    const int rows = asked(n), columns = asked(k);
+    LAPACK(geqrf)(LAPACK_COL_MAJOR, rows, columns, &none, rows, &none, &factor, -1);
+    LAPACK(orgqr)(LAPACK_COL_MAJOR, rows, columns, columns, &none, rows, &none, &form, -1);
     return max(max(told(factor), told(form)), k);
 }
 
@@ -37,8 +44,8 @@ long lapack_svd_work(long m, long n) {
     real liked = 0, none = 0;
     int integer = 0;
     LAPACK(gesdd)
-    (LAPACK_COL_MAJOR, 'S', (int)n, (int)m, &none, (int)n, &none, &none, (int)n, &none, (int)s, &liked, -1,
-     &integer);
+    (LAPACK_COL_MAJOR, 'S', asked(n), asked(m), &none, asked(n), &none, &none, asked(n), &none, asked(s),
+     &liked, -1, &integer);
     return max(demanded, told(liked));
 }
 

@@ -78,6 +78,8 @@ for batch in 8 512; do
     [ "$(grep -c "left out in the gap: .* most of $batch micro-batches" picture)" -eq $((batch > 100)) ] || fail "$batch micro-batches: $(cat picture)"
     grep -q "400 TFLOP/s" picture && grep -qE "^All 1,000,000 steps: [0-9.]+ (min|h|days), " picture || fail "$(cat picture)"
 done
+"$GDN" plan wide.yaml --flops 1e11 --set train.sequence_length=600000000 --set train.batch_size=4 --set train.micro_batch_size=4 --set train.compress_sources=0.5 --json > long.json # LAPACK counts in 32 bits
+[ "$(head -c 1 long.json)" = '{' ] && [ "$(wc -l < long.json)" -le 1 ] || fail "not JSON alone: $(head -c 300 long.json)"
 "$GDN" plan wide.yaml --flops 1e11 --set train.steps=500 --json | LC_ALL=C awk '
     match($0, /"step_seconds":[^,]*/) { step = substr($0, RSTART + 15, RLENGTH - 15) }
     match($0, /"run_seconds":[^,]*/) { run = substr($0, RSTART + 14, RLENGTH - 14) }

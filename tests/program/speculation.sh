@@ -33,6 +33,14 @@ sampled 5 > one && sampled 5 --stats > several 2> note && cmp one several || fai
 read -r accepted tried <<< "$(sed -nE 's/.* ([0-9]+) of ([0-9]+) drafts of layer 0 accepted.*/\1 \2/p' note)"
 [ "${accepted:-0}" -gt 0 ] && [ "$accepted" -lt "$tried" ] || fail "$(cat note)" # both ways are gone
 sampled 6 > several && ! cmp -s one several || fail "another seed, the same text"
+ends=0 # of texts that end within a verification: what comes after is not counted
+for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    "$GDN" generate six --device cpu --length 90 --speculate 8 --temperature 9 --seed $seed --json --stats > out 2> note
+    ids=$(grep -o '"ids":\[[^]]*' out | tr ',' '\n' | wc -l)
+    [ "$(sed -nE 's/.*note: ([0-9]+) tokens,.*/\1/p' note)" -eq "$ids" ] || fail "$ids tokens: $(cat note)"
+    ends=$((ends + (ids < 90)))
+done
+[ "$ends" -gt 0 ] || fail "no text ends early"
 
 refused "has exits at layers 0, 1, 4 alone" speak --speculate 2 --draft 3
 refused "add --speculate" speak --draft 1
@@ -42,3 +50,8 @@ refused "--speculate" speak --speculate 33
 "$GDN" train six.yaml --run-dir none --set train.steps=1 --set 'model.exit.layers=[]' --set 'model.exit.weights=[]' > none.log 2>&1 || fail "$(cat none.log)"
 refused "on the cpu in fp32 alone" speak --speculate 2 --set train.precision=bf16
 refused "has no exits" "$GDN" generate none --device cpu --prompt a --speculate 2
+if "$GDN" --version | grep -q float32; then # logits that are no numbers
+    "$GDN" train six.yaml --run-dir wild --set train.steps=1 --set train.lr=1e12 --set train.warmup_steps=0 --set train.grad_clip=0 \
+        --set train.eval_interval=0 > wild.log 2>&1 || fail "$(cat wild.log)"
+    refused "nothing can be told by it" "$GDN" eval wild --exits --data text.txt
+fi

@@ -3,10 +3,12 @@
 #include "train/command/commands.h"
 #include "train/deltas/each.h"
 #include "train/command/deltas.h"
+#include "train/command/json_line.h"
 #include "train/config/number.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 struct listing {
@@ -37,17 +39,9 @@ static void print_row(const struct delta_record *r, int64_t stored, int64_t plai
 }
 
 static void print_quoted(const char *text) {
-    putchar('"');
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
-    putchar('"');
+    json_t *string = json_bytes(text, strlen(text));
+    json_dumpf(string, stdout, JSON_ENCODE_ANY);
+    json_decref(string);
 }
 
 static void print_number(const char *key, double value) {

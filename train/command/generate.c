@@ -137,7 +137,8 @@ static const struct command_line line = {
     .doc =
         "Continue a prompt with a trained model. CHECKPOINT is a run directory, which stands for the newest "
         "checkpoint in it, its checkpoints/best or a step_N directory there, or a checkpoint.h5.\v"
-        "Printed are the prompt and, token by token, what the model adds. A checkpoint carries the tokenizer "
+        "Printed are the prompt and, token by token, what the model adds; with --ids what it adds alone. A "
+        "checkpoint carries the tokenizer "
         "that "
         "training had (data.tokenizer; bytes, of text without one). Of one that carries none --ids is "
         "needed, or "
@@ -324,10 +325,11 @@ static int write_text(const struct settings *s, struct writing *w, struct speech
     if (!s->ids && !s->json) fputs(s->prompt, stdout);
     writing_begin(w);
     TRY(write_tokens(s, w, speech));
+    const long added = w->text->count - w->text->given;
     if (s->stats && s->speculation.drafts)
-        speculation_print(&w->speculation);
+        speculation_print(&w->speculation, added);
     else if (s->stats)
-        leaving_print(&w->leaving, w->model->num_layers);
+        leaving_print(&w->leaving, added, w->model->num_layers);
     if (s->json) return print_json(s, speech, w->text);
     TRY(utf8_stream_end(&speech->stream, stdout));
     putchar('\n'); /* main finds out whether all could be written */
@@ -364,8 +366,9 @@ static int generate(struct settings *s, const struct saved_model *saved, struct 
         text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
     if (!status) status = read_prompt(s, saved, speech, &text);
     if (!status)
-        status = decoder_create(&c->model, &saved->table, &saved->state, ops, context,
-                                speculation_rows(&s->speculation), &decoder);
+        status = gdn_fail_in(decoder_create(&c->model, &saved->table, &saved->state, ops, context,
+                                            speculation_rows(&s->speculation), &decoder),
+                             "room for --context %ld", context);
     if (!status) status = saved_model_active(saved, &active);
     struct writing writing = {.model = &c->model,
                               .decoder = decoder,

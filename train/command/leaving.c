@@ -42,12 +42,14 @@ const real *leaving_step(struct leaving *leaving, struct decoder *decoder, int32
     return logits;
 }
 
-void leaving_print(const struct leaving *leaving, int layers) {
+void leaving_print(const struct leaving *leaving, long added, int layers) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     const double seconds = (double)(now.tv_sec - leaving->begin.tv_sec) +
                            1e-9 * (double)(now.tv_nsec - leaving->begin.tv_nsec);
-    fprintf(stderr, "gdn: note: %ld tokens, on the mean %.2f of %d layers a token, %.1f tokens a second\n",
-            leaving->tokens, (double)leaving->layers / (double)leaving->tokens, layers,
-            (double)(leaving->tokens - 1) / seconds);
+    fprintf(stderr, "gdn: note: %ld tokens, on the mean %.2f of %d layers a token", added,
+            (double)leaving->layers / (double)leaving->tokens, layers);
+    if (leaving->tokens > 1)
+        fprintf(stderr, ", %.1f tokens a second", (double)(leaving->tokens - 1) / seconds);
+    fputc('\n', stderr);
 }

@@ -22,8 +22,8 @@ int leaving_prepare(const struct model_config *config, const char *path, struct 
  * as decoder_step returns it. */
 const real *leaving_step(struct leaving *leaving, struct decoder *decoder, int32_t token,
                          const struct edge_set *active, bool chosen);
-/* "40 tokens, on the mean 9.51 of 12 layers a token, 210.3 tokens a second" on standard error; the time is without
- * the prompt and the token that comes with it. */
-void leaving_print(const struct leaving *leaving, int layers);
+/* "40 tokens, on the mean 9.51 of 12 layers a token, 210.3 tokens a second" on standard error, of `added`
+ * tokens; the time is without the prompt and the token that comes with it, of which alone there is none. */
+void leaving_print(const struct leaving *leaving, long added, int layers);
 
 #endif

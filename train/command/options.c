@@ -27,9 +27,8 @@ static const struct argp_option common[] = {
      0},
     {"help-config", KEY_HELP_CONFIG, NULL, 0, "Explain every configuration key", 0},
     {"resume-with", KEY_RESUME_WITH, "KEY=VALUE", 0,
-     "Go on from a checkpoint with another train.batch_size, train.batch_ramp or train.sequence_length, from "
-     "there on; "
-     "repeatable, and harmless where the change is made already",
+     "Go on from a checkpoint with another train.batch_size, train.batch_ramp, train.sequence_length or "
+     "train.optimizer, from there on; repeatable, and harmless where the change is made already",
      0},
     {"help", KEY_HELP, NULL, 0, "Explain this command", -1},
     {"usage", KEY_USAGE, NULL, 0, "The command's form in short", -1},

@@ -73,7 +73,7 @@ static int take_option(int key, const char *value, void *input) {
 /* Behind those of the axes. */
 static const struct argp_option fixed[] = {
     {"ranks", KEY_RANKS, "N", 0,
-     "for N ranks (default: as many as mesh.data x tensor x pipeline; data 0 is 1)", 0},
+     "for N ranks (default: as many as mesh.data x tensor x context x pipeline; data 0 is 1)", 0},
     {"schedule", KEY_SCHEDULE, NULL, 0, "every pipeline rank's list of actions in words, instead of tables",
      0},
     {"json", KEY_JSON, NULL, 0, "one JSON object, with every rank's figures, instead of tables", 0},

@@ -93,11 +93,10 @@ long speculation_choose(struct speculation *s, struct decoder *decoder, const st
     decoder_take_back(decoder, drafts - right);
     s->tried += drafts;
     s->accepted += right;
-    s->added += right + 1;
     return right + 1;
 }
 
-void speculation_print(const struct speculation *s) {
+void speculation_print(const struct speculation *s, long added) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     const double seconds =
@@ -106,7 +105,7 @@ void speculation_print(const struct speculation *s) {
             "gdn: note: %ld tokens, %ld of %ld drafts of layer %ld accepted (%.1f%%), %.2f tokens a "
             "verification, "
             "%.1f tokens a second\n",
-            s->added, s->accepted, s->tried, s->layer,
-            s->tried ? 100.0 * (double)s->accepted / (double)s->tried : 0,
-            (double)s->added / (double)s->rounds, (double)s->added / seconds);
+            added, s->accepted, s->tried, s->layer,
+            s->tried ? 100.0 * (double)s->accepted / (double)s->tried : 0, (double)added / (double)s->rounds,
+            (double)added / seconds);
 }

@@ -17,7 +17,7 @@ struct speculation {
     long layer;                          /* of the exit; −1: the first */
     int exit;                            /* its number */
     double *drafted;                     /* [drafts, vocab] from what distribution each draft was */
-    long rounds, tried, accepted, added; /* verifications, drafts, of these accepted, tokens chosen */
+    long rounds, tried, accepted;        /* verifications, drafts, of these accepted */
     struct timespec begin;               /* when the first round began */
 };
 
@@ -35,7 +35,7 @@ long speculation_choose(struct speculation *s, struct decoder *decoder, const st
                         const struct edge_set *active, const struct choosing *by, int32_t last, long drafts,
                         int32_t *chosen);
 /* "40 tokens, 21 of 57 drafts of layer 2 accepted (36.8%), 2.1 tokens a verification, 210.3 tokens a second"
- * on standard error; the time is without the prompt. */
-void speculation_print(const struct speculation *s);
+ * on standard error, of `added` tokens; the time is without the prompt. */
+void speculation_print(const struct speculation *s, long added);
 
 #endif

@@ -284,6 +284,11 @@ double evaluation_perplexity(const struct evaluation_result *result) {
     return exp(result->loss);
 }
 
+int evaluation_tells(double loss) {
+    if (isfinite(loss)) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "the model's loss is %g: nothing can be told by it", loss);
+}
+
 static int evaluate(struct evaluation *evaluation, struct wish *wish, double *loss) {
     const struct validation *validation = evaluation->validation;
     int status = 0;

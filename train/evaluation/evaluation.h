@@ -49,6 +49,9 @@ struct evaluation {
 /* exp(loss): among how many equally likely tokens the model would be as unsure. */
 double evaluation_perplexity(const struct evaluation_result *result);
 
+/* GDN_INPUT where a loss is no number, by which nothing else can be told. */
+int evaluation_tells(double loss);
+
 /* Prepares evaluations on `validation`, which has a set at least, by the rank's part of the model, with
  * weights in `state` as `table` has them. Reads the first group of each part, so that unfit data is found
  * before training starts. Collective. Free with evaluation_free. */

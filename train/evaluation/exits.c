@@ -5,9 +5,9 @@
 
 #include "kernels/base/status.h"
 
-/* What a head says of a token. */
+/* What a head says of a token; where its logits are no numbers, nothing. */
 struct said {
-    int32_t token;
+    int32_t token;  /* −1: nothing */
     int confidence; /* in thousandths */
 };
 
@@ -26,6 +26,7 @@ static struct said hear_one(const real *logits, long vocab, int32_t target, doub
         if (logits[v] > logits[best]) best = v;
     for (long v = 0; v < vocab; v++) sum += exp((double)logits[v] - (double)logits[best]);
     *nats = target < 0 ? 0 : log(sum) + (double)logits[best] - (double)logits[target];
+    if (!(sum >= 1)) return (struct said){-1, 0};
     return (struct said){(int32_t)best, (int)floor(CONFIDENCES / sum)};
 }
 
@@ -58,6 +59,7 @@ int exits_measure(struct evaluation *evaluation, const struct model_config *conf
     status = mesh_agree(evaluation->mesh, status);
     if (!status)
         status = evaluation_watch(evaluation, active, &(struct head_watch){see, &listening}, &out->loss);
+    if (!status) status = evaluation_tells(out->loss); /* the same on all ranks */
     free(listening.said);
     if (!status)
         status = mesh_sum(evaluation->mesh, (double *)out->exit, (int)(count * sizeof *out->exit / sizeof(double)));

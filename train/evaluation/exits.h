@@ -21,8 +21,9 @@ struct exits_found {
     double loss;               /* the last layer's, nats a token */
 };
 
-/* Measures the exits on all sets of an evaluation on the cpu. Collective. Fails as evaluation_loss, and with
- * GDN_INTERNAL without memory. Free with exits_found_free, whatever this returns. */
+/* Measures the exits on all sets of an evaluation on the cpu. Collective. Fails as evaluation_loss, with
+ * GDN_INPUT where the last layer's loss is no number, and with GDN_INTERNAL without memory. Free with
+ * exits_found_free, whatever this returns. */
 int exits_measure(struct evaluation *evaluation, const struct model_config *config,
                   const struct edge_set *active, struct exits_found *out);
 void exits_found_free(struct exits_found *found);

@@ -121,8 +121,7 @@ static int measure(struct work *w) {
     TRY(measure_angles(w));
     TRY(evaluation_loss(job->evaluation, job->active, NULL, NULL, &out->loss));
     tell(w);
-    if (!isfinite(out->loss))
-        return gdn_fail(GDN_INPUT, "the model's loss is %g: nothing can be told by it", out->loss);
+    TRY(evaluation_tells(out->loss));
     if (job->by == LAYERS_LEAVE_ONE_OUT) TRY(leave_out_each(w));
     qsort(out->layer, (size_t)out->count, sizeof *out->layer, by_importance);
     for (int i = out->count - job->less; i < out->count; i++) {

@@ -213,8 +213,7 @@ static int measure(struct work *w) {
     TRY(measure_all(w));
     begin_set(w);
     TRY(loss_with(w, &p->loss));
-    if (!isfinite(p->loss))
-        return gdn_fail(GDN_INPUT, "the model's loss is %g: nothing can be told by it", p->loss);
+    TRY(evaluation_tells(p->loss));
     if (prune_takes_effects(w->job->by, w->job->ops)) TRY(measure_effects(w));
     if (w->job->by == PRUNE_LEAVE_ONE_OUT) TRY(leave_out(w));
     choose_importance(w);

@@ -1,6 +1,7 @@
 #include "train/records/metrics.h"
 
 #include "kernels/base/status.h"
+#include "kernels/base/utf8.h"
 #include "train/config/number.h"
 
 #include <errno.h>
@@ -64,16 +65,21 @@ static void add(struct metrics *metrics, const char *format, ...) {
     metrics->used += n < room ? n : room - 1;
 }
 
+/* Bytes that are no UTF-8, which names of files may have, become U+FFFD. */
 static void add_quoted(struct metrics *metrics, const char *text) {
+    const char *end = text + strlen(text);
     add(metrics, "\"");
-    for (; *text; text++) {
+    for (size_t width; text < end; text += width ? width : 1) {
         unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
+        width = utf8_bytes(text, (size_t)(end - text));
+        if (!width)
+            add(metrics, "\xef\xbf\xbd");
+        else if (c == '"' || c == '\\')
             add(metrics, "\\%c", c);
         else if (c < 0x20)
             add(metrics, "\\u%04x", c);
         else
-            add(metrics, "%c", c);
+            add(metrics, "%.*s", (int)width, text);
     }
     add(metrics, "\"");
 }

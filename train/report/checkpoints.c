@@ -101,7 +101,7 @@ static int draw_sizes(const struct report *report) {
     if (max <= 0) return GDN_OK;
     struct figure_axis x = axis_number("step", step), y = axis_bytes(NULL, max);
     y.min = 0, y.max = 1.1 * max;
-    report_card(report, false, "Size", "of each checkpoint on disk");
+    report_card(report, false, "Size", "of each checkpoint's elements");
     struct report_chart chart;
     int status = chart_open(&chart, FIGURE_HALF, FIGURE_HEIGHT, &x, &y);
     if (!status) status = add_marks(report, &chart, bytes_of, 0, false);

@@ -56,13 +56,13 @@ static void one_line_each(void **state) {
     metrics_number(&metrics, "loss", 0.1);
     metrics_number(&metrics, "bad", NAN);
     metrics_number(&metrics, "worse", -INFINITY);
-    metrics_text(&metrics, "path", "a\"b\\c\nd\u00e9");
+    metrics_text(&metrics, "path", "a\"b\\c\nd\u00e9\xff\xc3");
     assert_int_equal(metrics_end(&metrics), 0);
     metrics_begin(&metrics, "finish");
     assert_int_equal(metrics_end(&metrics), 0);
     metrics_close(&metrics);
     check_file("{\"event\":\"eval\",\"step\":12345678901,\"loss\":0.1,\"bad\":null,\"worse\":null,"
-               "\"path\":\"a\\\"b\\\\c\\u000ad\u00e9\"}\n{\"event\":\"finish\"}\n");
+               "\"path\":\"a\\\"b\\\\c\\u000ad\u00e9\ufffd\ufffd\"}\n{\"event\":\"finish\"}\n");
 }
 
 /* The number behind `key` in the line being built. */

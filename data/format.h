@@ -34,7 +34,9 @@ struct token_file {
     void *state;          /* the format's own, freed by its close() */
 };
 
-struct written_tokens; /* output_tokens.h */
+/* output_tokens.h */
+struct written_tokens;
+struct output_inputs;
 
 struct token_format {
     const char *name;  /* the word of data.format and of --format */
@@ -78,6 +80,9 @@ struct token_format {
     /* Writes a stream of tokens to `path`, complete or not at all (output_tokens.h). NULL where none is
      * written. */
     int (*write)(const char *path, const struct written_tokens *written);
+
+    /* output_file_verify of each file that write() makes of `path`. NULL where that is `path` alone. */
+    int (*verify_output)(const char *path, const struct output_inputs *inputs);
 };
 
 /* The rows of gdn. */

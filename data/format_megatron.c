@@ -322,12 +322,20 @@ static int megatron_fill_both(struct output *bin, struct output *index,
     return status;
 }
 
+static int megatron_verify_output(const char *path, const struct output_inputs *inputs) {
+    char *bin_path = megatron_path(path, ".bin"), *index_path = megatron_path(path, ".idx");
+    int status = bin_path && index_path ? GDN_OK : gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    if (!status) status = output_file_verify(bin_path, inputs);
+    if (!status) status = output_file_verify(index_path, inputs);
+    free(index_path);
+    free(bin_path);
+    return status;
+}
+
 static int megatron_write(const char *path, const struct written_tokens *written) {
     char *bin_path = megatron_path(path, ".bin"), *index_path = megatron_path(path, ".idx");
     struct output bin = {.descriptor = -1}, index = {.descriptor = -1};
     int status = bin_path && index_path ? GDN_OK : gdn_fail(GDN_INTERNAL, "%s: no memory", path);
-    if (!status) status = output_refuse_own_input(bin_path, written);
-    if (!status) status = output_refuse_own_input(index_path, written);
     if (!status) status = output_open(bin_path, &bin);
     if (!status) status = output_open(index_path, &index);
     if (!status) status = megatron_fill_both(&bin, &index, written);
@@ -348,4 +356,5 @@ const struct token_format megatron_format = {
     .close = megatron_close,
     .mark_documents = megatron_mark_documents,
     .write = megatron_write,
+    .verify_output = megatron_verify_output,
 };

@@ -26,10 +26,10 @@ static void remove_files(const char *path) {
     rmdir(path);
 }
 
-/* Whether `path` can be made, or is an empty folder, which a rename replaces. */
+/* Whether `path` can be made, or is an empty folder, which a rename replaces; it replaces no link to one. */
 static int verify_free(const struct outcome *outcome) {
-    DIR *stream = opendir(outcome->path);
-    int entries = 0;
+    int folder = open(outcome->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), entries = 0;
+    DIR *stream = folder < 0 ? NULL : fdopendir(folder);
     if (!stream && errno == ENOENT) return GDN_OK;
     if (!stream) return cannot_write(outcome);
     for (struct dirent *entry; (entry = readdir(stream));)
@@ -53,6 +53,7 @@ static int set_names(const char *path, struct outcome *out) {
 
 int outcome_open(const char *path, struct outcome *out) {
     *out = (struct outcome){0};
+    if (!*path) return gdn_fail(GDN_INPUT, "the folder to write is '': a name is expected");
     TRY(set_names(path, out));
     TRY(verify_free(out));
     remove_files(out->partial); /* left by one that was killed */

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/base/status.h"
@@ -16,15 +18,87 @@ static int folder_length(const char *path) {
     return slash ? (int)(slash + 1 - path) : 0;
 }
 
-int output_open(const char *path, struct output *out) {
+/* A rename would replace whatever is there, a device or a named pipe too. `name` is what messages call it. */
+static int verify_kind(const char *name, const char *path) {
+    struct stat about;
+    if (stat(path, &about))
+        return errno == ENOENT ? GDN_OK
+                               : gdn_fail(GDN_INPUT, "%s: cannot be written: %s", name, strerror(errno));
+    if (S_ISREG(about.st_mode)) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "%s is %s: the name of a file is expected", name,
+                    S_ISDIR(about.st_mode) ? "a directory" : "not a file");
+}
+
+/* What `path` is where it is no symbolic link, else what that points to, there or not; free() it. NULL
+ * without memory. Of a path that verify_kind has passed, whose links end somewhere. */
+static char *follow(const char *path) {
+    char target[PATH_MAX], *name = strdup(path), *next;
+    for (ssize_t n; name && (n = readlink(name, target, sizeof target)) > 0; name = next) {
+        if (asprintf(&next, "%.*s%.*s", target[0] == '/' ? 0 : folder_length(name), name, (int)n, target) < 0)
+            next = NULL;
+        free(name);
+    }
+    return name;
+}
+
+/* Both names of a file. */
+static int set_names(const char *name, const char *path, struct output *out) {
     *out = (struct output){.descriptor = -1};
-    int folder = folder_length(path);
+    TRY(verify_kind(name, path));
+    out->path = follow(path);
+    int folder = out->path ? folder_length(out->path) : 0;
     /* the dot hides it from patterns such as *.bin, which would take it for a token file after a power cut */
-    if (!(out->path = strdup(path)) ||
-        asprintf(&out->partial, "%.*s.%s.partial", folder, path, path + folder) < 0) {
+    if (!out->path || asprintf(&out->partial, "%.*s.%s.partial", folder, out->path, out->path + folder) < 0) {
         out->partial = NULL;
         return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
     }
+    return GDN_OK;
+}
+
+/* Makes a file beside the partial one, which another process may be writing, and removes it. */
+static int try_folder(const char *name, const struct output *output) {
+    char *beside;
+    if (asprintf(&beside, "%s.XXXXXX", output->partial) < 0)
+        return gdn_fail(GDN_INTERNAL, "%s: no memory", name);
+    int status = GDN_OK, descriptor = mkostemp(beside, O_CLOEXEC);
+    if (descriptor < 0)
+        status = gdn_fail(GDN_INPUT, "%s: cannot be written: %s", name, strerror(errno));
+    else {
+        close(descriptor);
+        unlink(beside);
+    }
+    free(beside);
+    return status;
+}
+
+int output_verify(const char *option, const char *path) {
+    struct output output;
+    char *name;
+    if (!*path) return gdn_fail(GDN_INPUT, "%s is '': the name of a file is expected", option);
+    if (asprintf(&name, "%s %s", option, path) < 0) return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    int status = set_names(name, path, &output);
+    if (!status) status = try_folder(name, &output);
+    output_close(&output);
+    free(name);
+    return status;
+}
+
+int output_refuse_input(const char *path, const char *input, const char *what) {
+    struct stat in, about;
+    char *at = stat(input, &in) ? NULL : realpath(path, NULL); /* NULL too where nothing would be replaced */
+    bool same = false;
+    /* the file itself, then the folders that it is in */
+    for (char *end = at ? strchr(at, 0) : NULL; end != at && !same; end = strrchr(at, '/')) {
+        *end = 0;
+        same = !stat(at, &about) && about.st_ino == in.st_ino && about.st_dev == in.st_dev;
+    }
+    free(at);
+    if (!same) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "%s is both %s and the output; choose another output", path, what);
+}
+
+int output_open(const char *path, struct output *out) {
+    TRY(set_names(path, path, out));
     out->descriptor = open(out->partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (out->descriptor < 0)
         return gdn_fail(GDN_INPUT, "%s: cannot be written: %s: %s", path, out->partial, strerror(errno));

@@ -1,10 +1,21 @@
 /* A file that appears complete or not at all: it is written under a hidden name beside its own, brought to
- * disk and renamed. Private to this room and to train's figures and rebuilt differences. */
+ * disk and renamed. A symbolic link is followed: the file that it points to is written. Private to this room
+ * and to what train writes. */
 #ifndef GDN_OUTPUT_H
 #define GDN_OUTPUT_H
 
 #include <jansson.h>
 #include <stddef.h>
+
+/* Before the work whose result is to be written at `path`: GDN_INPUT where path is '', something is there
+ * that is no file, or its folder is not there or may not be written. `option` is what messages call it:
+ * "--output". Leaves nothing. */
+int output_verify(const char *option, const char *path);
+
+/* GDN_INPUT where a file at `path` is `input`, or lies in the folder `input`, however the two are spelt: a
+ * command line that has an input's name for the output is a slip that would cost the input. `what` is what it
+ * is: "a document". */
+int output_refuse_input(const char *path, const char *input, const char *what);
 
 struct output {
     char *path;    /* the name it will have */
@@ -13,7 +24,7 @@ struct output {
 };
 
 /* Creates the partial file. Whatever happens then, output_close must follow. GDN_INPUT where it cannot be
- * created. */
+ * created, or what is at `path` is no file. */
 int output_open(const char *path, struct output *out);
 
 /* Writes at the end of what was written. GDN_INPUT where it cannot be written, e.g. on a full disk. */

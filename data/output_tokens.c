@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "data/format.h"
 #include "kernels/base/status.h"
 
 enum { BLOCK = 1 << 14 }; /* tokens at a time */
@@ -52,20 +52,21 @@ int output_counted(struct output *output, const struct written_tokens *written) 
     return GDN_OK;
 }
 
-int output_refuse_own_input(const char *path, const struct written_tokens *written) {
-    struct stat output, input;
-    if (stat(path, &output)) return GDN_OK;
-    for (int i = 0; i < written->num_inputs; i++)
-        if (!stat(written->inputs[i], &input) && input.st_ino == output.st_ino &&
-            input.st_dev == output.st_dev)
-            return gdn_fail(GDN_INPUT, "%s is both a document and the output; choose another output", path);
+int output_file_verify(const char *path, const struct output_inputs *inputs) {
+    TRY(output_verify("--output", path));
+    for (int i = 0; i < inputs->count; i++) TRY(output_refuse_input(path, inputs->path[i], inputs->what));
     return GDN_OK;
+}
+
+int output_tokens_verify(const struct token_format *format, const char *path,
+                         const struct output_inputs *inputs) {
+    if (format->verify_output && *path) return format->verify_output(path, inputs);
+    return output_file_verify(path, inputs);
 }
 
 int output_whole(const char *path, int (*fill)(struct output *, const struct written_tokens *),
                  const struct written_tokens *written) {
     struct output output;
-    TRY(output_refuse_own_input(path, written));
     int status = output_open(path, &output);
     if (!status) status = fill(&output, written);
     return output_finish(&output, status);

@@ -12,9 +12,7 @@
 
 /* What is to be written. */
 struct written_tokens {
-    struct tokens *tokens;     /* the stream */
-    const char *const *inputs; /* [num_inputs] files that it was made of, which are not to be replaced */
-    int num_inputs;
+    struct tokens *tokens; /* the stream */
     enum element
         element; /* what they are kept as: ELEMENT_UINT16, or ELEMENT_UINT32 where a vocabulary needs it */
     bool masked; /* with what counts in the loss, of a format that has `counted` */
@@ -35,9 +33,18 @@ int output_borders(const struct written_tokens *written, struct borders *out);
 int output_tokens(struct output *output, const struct written_tokens *written);
 int output_counted(struct output *output, const struct written_tokens *written);
 
-/* GDN_INPUT where the file that is about to be written is one of the documents: a command line with the
- * output's name among them, however it is spelt, is a slip that would cost the document. */
-int output_refuse_own_input(const char *path, const struct written_tokens *written);
+/* Files that something is made of, which are not to be replaced. */
+struct output_inputs {
+    const char *const *path; /* [count] */
+    int count;
+    const char *what; /* each is: "a document" */
+};
+
+/* output_verify and output_refuse_input of --output PATH, before the work: of all files that the format makes
+ * of it; of one file. */
+int output_tokens_verify(const struct token_format *format, const char *path,
+                         const struct output_inputs *inputs);
+int output_file_verify(const char *path, const struct output_inputs *inputs);
 
 /* Writes a format's one file with `fill`, complete or not at all. */
 int output_whole(const char *path, int (*fill)(struct output *, const struct written_tokens *),

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "data/documents/separator.h"
+#include "data/output_tokens.h"
 #include "kernels/base/status.h"
 
 bool job_is_first(const struct job *job) {
@@ -83,9 +84,19 @@ static int is_whole(const struct job *job, const struct piece *piece, bool *whol
     return GDN_OK;
 }
 
-/* Rank 0 finds which pieces an earlier start has done. */
+static int verify_output(const struct documents_options *options) {
+    const struct output_inputs documents = {(const char *const *)options->files.paths, options->files.count,
+                                            "a document"},
+                               tokenizer = {(const char *const[]){options->tokenizer->name},
+                                            options->tokenizer->file != NULL, "the tokenizer"};
+    TRY(output_tokens_verify(options->format, options->output, &documents));
+    return output_tokens_verify(options->format, options->output, &tokenizer);
+}
+
+/* Rank 0 looks at the output, and finds which pieces an earlier start has done. */
 static int look_back(struct job *job) {
     if (!job_is_first(job)) return GDN_OK;
+    TRY(verify_output(job->options));
     TRY(store_take(&job->store));
     for (int i = 0; i < job->pieces.count; i++)
         TRY(is_whole(job, &job->pieces.piece[i], &job->pieces.piece[i].done));

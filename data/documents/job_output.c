@@ -35,8 +35,6 @@ static int add_ends(struct job *job, struct whole *whole, const char *path) {
 static int write_format(struct job *job, const struct whole *whole) {
     const struct documents_options *options = job->options;
     struct written_tokens written = {
-        .inputs = (const char *const *)options->files.paths,
-        .num_inputs = options->files.count,
         .element = tokenizer_vocab(job->tokenizer) > UINT16_MAX + 1 ? ELEMENT_UINT32 : ELEMENT_UINT16,
         .masked = job->template != NULL,
         .tokenizer = tokenizer_hash(job->tokenizer),

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "data/documents/words.h"
-#include "data/output.h"
+#include "data/output_tokens.h"
 #include "data/tokenizer/byte_level.h"
 #include "data/tokenizer/characters.h"
 #include "data/tokenizer/pairs.h"
@@ -279,19 +279,13 @@ static int write_files(struct training *t, const char *path) {
     return status;
 }
 
-/* Finds before the work whether its result can be written. */
-static int try_output(const char *path) {
-    struct output output;
-    int status = output_open(path, &output);
-    output_close(&output);
-    return status;
-}
-
 int tokenizer_train(const struct tokenizer_training *training, long *vocab) {
     struct training t = {.merges = json_array()};
     struct words_source source = {&training->files, training->field, training->progress, training->input};
     struct pattern pattern = {0};
-    int status = try_output(training->output);
+    const struct output_inputs documents = {(const char *const *)training->files.paths, training->files.count,
+                                            "a document"};
+    int status = output_file_verify(training->output, &documents);
     if (!status) status = pattern_open_regex(EXPRESSION, &pattern);
     if (!status) status = words_count(&source, &pattern, &t.words);
     if (!status) status = begin(&t);

@@ -214,7 +214,7 @@ has deep_figures/norms.svg "(12 of 20 layers)"
 has deep_figures/norms.svg "1000k" # steps by 200k
 mkdir -p blocked/energy.svg # where a file should go
 expect 2 timeout 400 "$GDN" deltas plot made --out blocked > out 2> err # what was drawn is told
-has err "cannot be renamed to blocked/energy.svg"
+has err "blocked/energy.svg is a directory"
 [ "$(cd blocked && find . -type f | sort | paste -sd' ')" = "./overview.svg ./spectra.svg" ] || fail "$(find blocked)"
 # Damaged files are told, and what is whole is drawn.
 expect 2 "$GDN" deltas plot damaged --out figures > out 2> err

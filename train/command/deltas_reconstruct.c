@@ -1,7 +1,9 @@
 /* gdn deltas reconstruct. */
 #include "train/deltas/rebuild.h"
+#include "data/output.h"
 #include "kernels/base/status.h"
 #include "train/command/deltas.h"
+#include "train/command/outputs.h"
 
 #include <unistd.h>
 
@@ -36,10 +38,12 @@ int deltas_reconstruct(const struct deltas_settings *settings) {
     if (!settings->out) return gdn_fail(GDN_INPUT, "gdn deltas reconstruct: --out FILE.h5 is missing");
     if (!settings->force && access(settings->out, F_OK) == 0)
         return gdn_fail(GDN_INPUT, "%s exists; --force replaces it", settings->out);
+    TRY(outputs_verify("--out", settings->out, settings->run));
     struct delta_survey survey;
     const struct delta_entry *entry = NULL;
     TRY(delta_survey(settings->run, &settings->choice, &survey));
     int status = find_one(&survey, settings->run, &entry);
+    if (!status) status = output_refuse_input(settings->out, entry->path, "the stored difference");
     if (!status) status = rebuild_entry(settings, entry);
     delta_survey_free(&survey);
     return status;

@@ -148,9 +148,12 @@ static int print_json(const struct subject *subject, const struct exits_report *
     return json_print_line(object);
 }
 
-static int check_options(const struct arguments *given) {
-    if (given->exits || (!given->svg && isnan(given->agreement))) return 0;
-    return gdn_fail(GDN_INPUT, "%s goes with --exits", given->svg ? "--svg" : "--agreement");
+static int check_options(const struct mesh *mesh, const struct options *options,
+                         const struct arguments *given) {
+    if (!given->exits && (given->svg || !isnan(given->agreement)))
+        return gdn_fail(GDN_INPUT, "%s goes with --exits", given->svg ? "--svg" : "--agreement");
+    if (!given->svg || mesh->rank != 0) return 0;
+    return subject_verify_output("--svg", given->svg, options, &given->subject);
 }
 
 /* What --exits needs. */
@@ -176,7 +179,7 @@ static int print_exits(struct subject *subject, const struct arguments *given, c
 static int evaluate(struct subject *subject, const struct options *options, const struct arguments *given) {
     struct mesh *mesh = &subject->mesh;
     double loss = NAN;
-    TRY(mesh_agree(mesh, check_options(given)));
+    TRY(mesh_agree(mesh, check_options(mesh, options, given)));
     TRY(subject_load(subject, options, &given->subject));
     struct saved_model *saved = &subject->saved;
     const struct edge_set *active = loop_active(&saved->config, &subject->evaluation.pipeline, saved->step);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/output.h"
 #include "kernels/base/status.h"
 #include "kernels/backends/backends.h"
 #include "train/command/commands.h"
@@ -53,7 +54,6 @@ static int take_option(int key, const char *value, void *input) {
         s->trace = value;
         return GDN_OK;
     case KEY_SVG:
-        if (!*value) return gdn_fail(GDN_INPUT, "--svg is '': a file is expected");
         s->svg = value;
         return GDN_OK;
     case KEY_FLOPS:
@@ -168,11 +168,19 @@ static int complete_machine(struct settings *s) {
     return GDN_OK;
 }
 
+static int verify_svg(const struct settings *s, const char *config) {
+    if (!s->svg) return GDN_OK;
+    TRY(output_verify("--svg", s->svg));
+    TRY(output_refuse_input(s->svg, config, "the configuration"));
+    return s->profile ? output_refuse_input(s->svg, s->profile, "the machine") : GDN_OK;
+}
+
 static int make_plan(struct settings *s, const struct options *options) {
     struct config config;
     struct plan plan;
     if (s->json && s->schedule)
         return gdn_fail(GDN_INPUT, "--json and --schedule are two forms of output: one of them is expected");
+    TRY(verify_svg(s, options->argument[0]));
     TRY(config_load(options->argument[0], options->set, options->num_set, &config));
     int status = complete_machine(s);
     if (!status) status = plan_create(&config, s->ranks, &s->machine, &plan);

@@ -57,11 +57,6 @@ static int find_by(const char *given, const char *const *words, const char *expe
     return given ? gdn_fail(GDN_INPUT, "--by '%s': %s is expected", given, expected) : GDN_OK;
 }
 
-static int take_path(const char *option, const char *value, const char **out) {
-    *out = value;
-    return *value ? GDN_OK : gdn_fail(GDN_INPUT, "%s is '': a path is expected", option);
-}
-
 static int take(int key, const char *value, void *input) {
     struct arguments *given = input;
     if (subject_take(&given->subject, key, value)) return GDN_OK;
@@ -74,11 +69,13 @@ static int take(int key, const char *value, void *input) {
     case KEY_LAYERS:
         return options_long("--layers", value, 1, 100000, &given->layers);
     case KEY_OUTPUT:
-        return take_path("--output", value, &given->output);
+        given->output = value;
+        return *value ? GDN_OK : gdn_fail(GDN_INPUT, "--output is '': a path is expected");
     case KEY_POINTS:
         return options_long("--points", value, 2, MAX_EDGES + 1, &given->points);
     case KEY_SVG:
-        return take_path("--svg", value, &given->svg);
+        given->svg = value;
+        return GDN_OK;
     default:
         given->json = true;
         return GDN_OK;
@@ -189,15 +186,18 @@ static int give(const struct subject *subject, const struct arguments *given, en
     return given->json ? prune_print_json(&report) : prune_print(&report, stdout);
 }
 
-/* The folder is made before anything is computed. */
-static int open_output(const struct mesh *mesh, const struct arguments *given, struct outcome *outcome) {
+/* The folder is made, and the picture's file looked at, before anything is computed. */
+static int open_output(const struct mesh *mesh, const struct options *options, const struct arguments *given,
+                       struct outcome *outcome) {
     if (given->output && isnan(given->keep) && !given->layers)
         return gdn_fail(
             GDN_INPUT,
             "--output %s: --keep says what part of the connections the model there has, or --layers how many layers it "
             "has not, and is missing",
             given->output);
-    return given->output && mesh->rank == 0 ? outcome_open(given->output, outcome) : GDN_OK;
+    if (mesh->rank != 0) return GDN_OK;
+    if (given->svg) TRY(subject_verify_output("--svg", given->svg, options, &given->subject));
+    return given->output ? outcome_open(given->output, outcome) : GDN_OK;
 }
 
 static int prune_connections(struct subject *subject, const struct arguments *given, enum prune_by by,
@@ -224,7 +224,7 @@ static int prune_model(struct subject *subject, const struct options *options, c
         return mesh_agree(&subject->mesh, gdn_fail(GDN_INPUT, "--layers leaves out layers, %s is of connections: one of "
                                                               "them is expected",
                                                    given->svg ? "--svg" : "--keep"));
-    TRY(mesh_agree(&subject->mesh, open_output(&subject->mesh, given, outcome)));
+    TRY(mesh_agree(&subject->mesh, open_output(&subject->mesh, options, given, outcome)));
     TRY(subject_load(subject, options, &given->subject));
     const struct prune_layers_wish wish = {.less = (int)given->layers,
                                            .by = (enum prune_layers_by)by,

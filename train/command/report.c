@@ -1,14 +1,13 @@
 /* gdn report: one HTML page about one run or several. One process, no MPI. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "data/output.h"
 #include "kernels/base/status.h"
 #include "train/command/commands.h"
 #include "train/command/options.h"
+#include "train/command/outputs.h"
 #include "train/command/version.h"
 #include "train/report/page.h"
 
@@ -17,7 +16,6 @@ enum { MAX_RUNS = 32 };
 static int take_option(int key, const char *value, void *input) {
     const char **output = input;
     (void)key;
-    if (!*value) return gdn_fail(GDN_INPUT, "--output is '': a file is expected, such as report.html");
     *output = value;
     return GDN_OK;
 }
@@ -76,14 +74,6 @@ static int name_apart(struct report *report) {
     return GDN_OK;
 }
 
-static int write_file(const char *path, const char *text, size_t size) {
-    struct stat about;
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
-        return gdn_fail(GDN_INPUT, "--output %s is a directory: a file is expected, such as %s/report.html",
-                        path, path);
-    return output_text(path, text, size);
-}
-
 static int make_page(struct report *report, const char *path) {
     char *text = NULL;
     size_t size = 0;
@@ -91,7 +81,7 @@ static int make_page(struct report *report, const char *path) {
     if (!report->page) return report_no_memory();
     int status = report_page(report);
     if (fclose(report->page) && !status) status = report_no_memory();
-    if (!status) status = write_file(path, text, size);
+    if (!status) status = output_text(path, text, size);
     if (!status) printf("%s\n", path);
     free(text);
     return status;
@@ -114,6 +104,8 @@ static int make_report(const struct options *options, const char *output) {
         path = NULL;
         status = report_no_memory();
     }
+    for (int r = 0; r < report.count && !status; r++)
+        status = outputs_verify("--output", path, options->argument[r]);
     if (!status) status = make_page(&report, path);
     free(path);
     while (report.count > 0) report_run_free(&run[--report.count]);

@@ -6,6 +6,7 @@
 #include "kernels/base/status.h"
 #include "train/command/json_line.h"
 #include "train/command/options.h"
+#include "train/command/outputs.h"
 #include "train/command/saved_model.h"
 #include "train/learned/learned.h"
 
@@ -29,7 +30,7 @@ static int take(int key, const char *value, void *input) {
         return GDN_OK;
     }
     given->svg = value;
-    return *value ? GDN_OK : gdn_fail(GDN_INPUT, "--svg is '': a path is expected");
+    return GDN_OK;
 }
 
 static const struct command_line line = {
@@ -169,19 +170,21 @@ static int show(const struct saved_model *saved, const struct arguments *given) 
     return status;
 }
 
+static int load_and_show(const char *checkpoint, const struct arguments *given) {
+    struct saved_model saved;
+    struct mesh mesh = mesh_alone();
+    if (given->svg) TRY(outputs_verify("--svg", given->svg, checkpoint));
+    TRY(saved_model_load(&mesh, checkpoint, NULL, 0, &saved));
+    int status = show(&saved, given);
+    saved_model_free(&saved);
+    return status;
+}
+
 int cmd_rules(int argc, char **argv) {
     struct arguments given = {0};
     struct options options;
     int status = options_parse(&line, argc, argv, &options, &given);
-    if (!status && !options.done) {
-        struct saved_model saved;
-        struct mesh mesh = mesh_alone();
-        status = saved_model_load(&mesh, options.argument[0], NULL, 0, &saved);
-        if (!status) {
-            status = show(&saved, &given);
-            saved_model_free(&saved);
-        }
-    }
+    if (!status && !options.done) status = load_and_show(options.argument[0], &given);
     options_free(&options);
     return status;
 }

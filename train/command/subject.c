@@ -1,7 +1,9 @@
 #include "train/command/subject.h"
 
 #include "data/format.h"
+#include "data/output.h"
 #include "kernels/base/status.h"
+#include "train/command/outputs.h"
 #include "train/run/backend.h"
 #include "train/run/ranks.h"
 #include "train/run/tokenized.h"
@@ -33,6 +35,12 @@ bool subject_take(struct subject_options *options, int key, const char *value) {
     default:
         return false;
     }
+}
+
+int subject_verify_output(const char *option, const char *path, const struct options *options,
+                          const struct subject_options *given) {
+    TRY(outputs_verify(option, path, options->argument[0]));
+    return given->data ? output_refuse_input(path, given->data, "the data") : GDN_OK;
 }
 
 /* Loads the model with --set and --format over its configuration. Collective. */

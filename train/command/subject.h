@@ -37,6 +37,10 @@ bool subject_take(struct subject_options *options, int key, const char *value);
 /* Fills subject_format_help, before options are parsed. */
 void subject_begin(void);
 
+/* outputs_verify of a file that `option` names, which is not to be the data's either. */
+int subject_verify_output(const char *option, const char *path, const struct options *options,
+                          const struct subject_options *given);
+
 struct subject {
     struct mesh mesh; /* of ranks_begin */
     struct saved_model saved;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "data/output.h"
 #include "kernels/base/status.h"
 #include "model/table/params.h"
 #include "train/huggingface/settings.h"
@@ -82,6 +83,7 @@ static int write_imported(const char *directory, const char *path, const struct 
 
 int huggingface_import(const char *directory, const char *path, FILE *out) {
     struct carried tokenizer;
+    TRY(output_verify("OUT.h5", path));
     int status = huggingface_carried(directory, &tokenizer);
     if (!status) status = write_imported(directory, path, &tokenizer, out);
     carried_free(&tokenizer);

@@ -39,12 +39,17 @@ int unicode_form_run(const struct normalizer *normalizer, OnigRegion *region, st
         i = end;
     }
     /* the head's own form: right but where a mark of the first character goes behind one of the second */
-    size_t formed = out->length;
+    size_t formed = out->length, size;
     *out_head = in.head == in.length ? formed - begin : 0;
     if (in.head && in.head < in.length) {
         TRY(form_run(in.text, in.head, options, out));
-        *out_head = out->length - formed;
+        size_t own = out->length - formed;
         out->length = formed;
+        /* in whole characters of the text's form, and its first where the second has joined that */
+        for (; begin + *out_head < formed; *out_head += size) {
+            character_at(out->bytes + begin + *out_head, &size);
+            if (*out_head && *out_head + size > own) break;
+        }
     }
     return GDN_OK;
 }

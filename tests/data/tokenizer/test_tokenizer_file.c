@@ -107,6 +107,38 @@ static void refusals(void **state) {
     expect_failure(tokenizer_open("nothing.json", &tokenizer), GDN_INPUT, "nothing.json|No such file");
 }
 
+/* A form of a form, of characters that join or change their order: what stands for the text's first one,
+ * which alone gets a mark here, ends between two characters. */
+static void forms_in_a_row(void **state) {
+    (void)state;
+    static const char *const forms[] = {"NFC", "NFD", "NFKC", "NFKD"};
+    static const char *const texts[] = {"e\u0301a", "\u00e9\u1dcaa", "e\u0323\u0301a", "\ufb06\u0323a"};
+    for (int k = 0; k < 4 * 4 * 4; k++) {
+        struct tokenizer *tokenizer;
+        struct encoder *encoder;
+        struct ids ids = {0};
+        char changed[400];
+        snprintf(changed, sizeof changed,
+                 "'%s'},{'type':'%s'}]},'pre_tokenizer':{'type':'Sequence','pretokenizers':[{'type':'Split',"
+                 "'pattern':{'Regex':'.'},'behavior':'Isolated','invert':false},{'type':'Metaspace',"
+                 "'replacement':'_','prepend_scheme':'first'}]}",
+                 forms[k % 4], forms[k / 4 % 4]);
+        put_changed("'NFC'},{'type':'Replace','pattern':{'String':'c'},'content':'a'}]},'pre_tokenizer':{"
+                    "'type':'Split','pattern':{'Regex':'a+'},'behavior':'Isolated','invert':false}",
+                    changed);
+        assert_int_equal(tokenizer_open("tokenizer.json", &tokenizer), GDN_OK);
+        assert_int_equal(encoder_create(tokenizer, &encoder), GDN_OK);
+        const char *text = texts[k / 16];
+        if (encoder_encode(encoder, text, strlen(text), false, &ids)) fail_msg("%s", gdn_failure());
+        /* before each that it has become, which the vocabulary lacks, and not before the last */
+        assert_true(ids.count >= 2 && ids.id[0] == 3 && ids.id[ids.count - 1] == 0);
+        for (long i = 0; i < ids.count - 1; i++) assert_int_equal(ids.id[i], 3);
+        ids_free(&ids);
+        encoder_free(encoder);
+        tokenizer_close(tokenizer);
+    }
+}
+
 /* An expression that tries too much ends in a message. */
 static void hard_expression(void **state) {
     (void)state;
@@ -128,6 +160,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(opens, clear_failure),
         cmocka_unit_test_setup(refusals, clear_failure),
+        cmocka_unit_test_setup(forms_in_a_row, clear_failure),
         cmocka_unit_test_setup(hard_expression, clear_failure),
     };
     return cmocka_run_group_tests(tests, scratch_setup, NULL);

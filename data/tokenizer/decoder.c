@@ -7,13 +7,21 @@
 #include "data/tokenizer/characters.h"
 #include "data/tokenizer/pre_tokenizer.h"
 #include "kernels/base/status.h"
+#include "kernels/base/utf8.h"
+
+/* The character at `at` of a token of which `left` bytes follow. Behind ByteFallback and ByteLevel tokens are
+ * any bytes: one that begins no character of its token is −1. */
+static int32_t token_character(const char *at, size_t left, size_t *size) {
+    if (utf8_bytes(at, left)) return character_at(at, size);
+    return *size = 1, -1;
+}
 
 /* The bytes that a name's characters stand for; the name itself where one stands for none. */
 static int add_bytes(const char *name, size_t length, struct text *out) {
     size_t begin = out->length, size;
     TRY(text_reserve(out, length));
     for (size_t i = 0; i < length; i += size) {
-        int byte = byte_level_byte(character_at(name + i, &size));
+        int byte = byte_level_byte(token_character(name + i, length - i, &size));
         if (byte < 0) {
             out->length = begin;
             return text_add(out, name, length);
@@ -56,7 +64,7 @@ static int metaspace_decode(const struct decoder *decoder, const struct decoding
         size_t length, size;
         const char *name = texts_at(in, i, &length);
         for (size_t k = 0; k < length; k += size) {
-            if (character_at(name + k, &size) != decoder->character)
+            if (token_character(name + k, length - k, &size) != decoder->character)
                 TRY(text_add(&out->all, name + k, size));
             else if (i || !decoder->first)
                 TRY(text_add(&out->all, " ", 1));
@@ -74,12 +82,26 @@ static int replace_open_decoder(const struct place *place, const json_t *object,
     return text_add(&decoder->content, text, length);
 }
 
+/* A token as an expression may search it: a byte that begins no character is NUL. */
+static int add_searched(const char *name, size_t length, struct text *out) {
+    out->length = 0;
+    for (size_t i = 0, size; i < length; i += size) {
+        bool character = token_character(name + i, length - i, &size) >= 0;
+        TRY(text_add(out, character ? name + i : "", size));
+    }
+    return GDN_OK;
+}
+
 static int replace_decode(const struct decoder *decoder, const struct decoding *how, const struct texts *in,
                           struct texts *out) {
     for (long i = 0; i < in->count; i++) {
         size_t length, done = 0, start, end;
-        const char *name = texts_at(in, i, &length);
-        struct search search = search_begin(&decoder->pattern, how->region, name, length);
+        const char *name = texts_at(in, i, &length), *searched = name;
+        if (length && decoder->pattern.regex) {
+            TRY(add_searched(name, length, how->searched));
+            searched = how->searched->bytes;
+        }
+        struct search search = search_begin(&decoder->pattern, how->region, searched, length);
         for (bool found = length;;) {
             if (found) TRY(search_next(&search, &start, &end, &found));
             if (!found) break;
@@ -111,11 +133,14 @@ static int strip_decode(const struct decoder *decoder, const struct decoding *ho
     for (long i = 0; i < in->count; i++) {
         size_t length, size;
         const char *at = texts_at(in, i, &length), *end = at + length;
-        for (long n = 0; n < decoder->start && at < end && character_at(at, &size) == decoder->character; n++)
+        for (long n = 0; n < decoder->start && at < end; n++) {
+            if (token_character(at, (size_t)(end - at), &size) != decoder->character) break;
             at += size;
+        }
         for (long n = 0; n < decoder->stop && at < end; n++) {
             const char *last = character_before(at, end);
-            if (character_at(last, &size) != decoder->character) break;
+            if (token_character(last, (size_t)(end - last), &size) != decoder->character) break;
+            if (last + size < end) break; /* what ends the token is no character */
             end = last;
         }
         TRY(texts_add(out, at, (size_t)(end - at)));
@@ -214,7 +239,8 @@ static int join(const struct texts *names, const char *between, struct text *out
 
 int decoders_run(const struct decoders *decoders, bool raw, struct texts *names, struct text *out) {
     struct texts other = {.count = 0}, swap;
-    const struct decoding how = {onig_region_new(), raw};
+    struct text searched = {0};
+    const struct decoding how = {onig_region_new(), &searched, raw};
     int status = how.region ? GDN_OK : gdn_fail(GDN_INTERNAL, "no memory to decode");
     for (int i = 0; i < decoders->count && !status; i++) {
         texts_clear(&other);
@@ -223,6 +249,7 @@ int decoders_run(const struct decoders *decoders, bool raw, struct texts *names,
     }
     if (!status) status = join(names, decoders->count ? "" : " ", out);
     texts_free(&other);
+    text_free(&searched);
     if (how.region) onig_region_free(how.region, 1);
     return status;
 }

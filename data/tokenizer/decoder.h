@@ -17,6 +17,7 @@ struct decoder {
 
 struct decoding {
     OnigRegion *region;
+    struct text *searched; /* to be written to */
     bool raw; /* bytes that are no UTF-8 stay what they are; else they are U+FFFD */
 };
 

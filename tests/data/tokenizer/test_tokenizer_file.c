@@ -24,15 +24,20 @@ static const char whole[] =
     "'fuse_unk':false,'byte_fallback':false,'ignore_merges':false,'vocab':{'a':0,'b':1,'ab':2,'_':3},'merges'"
     ":[['a','b']]}}";
 
-/* The file with the first `from` replaced by `to`; ' stands for ". */
+/* Writes and frees the file; ' stands for ". */
+static void put_quoted(char *text) {
+    for (char *c = text; *c; c++) *c = *c == '\'' ? '"' : *c;
+    put_text("tokenizer.json", text);
+    free(text);
+}
+
+/* The file with the first `from` replaced by `to`. */
 static void put_changed(const char *from, const char *to) {
     const char *at = strstr(whole, from);
     char *text;
     assert_non_null(at);
     assert_true(asprintf(&text, "%.*s%s%s", (int)(at - whole), whole, to, at + strlen(from)) > 0);
-    for (char *c = text; *c; c++) *c = *c == '\'' ? '"' : *c;
-    put_text("tokenizer.json", text);
-    free(text);
+    put_quoted(text);
 }
 
 static void opens(void **state) {
@@ -139,6 +144,46 @@ static void forms_in_a_row(void **state) {
     }
 }
 
+/* Decoders behind one that makes bytes: parts of characters stay what they are, and end with their token. */
+static void parts_of_characters(void **state) {
+    (void)state;
+    static const struct {
+        const char *decoders;
+        int32_t ids[5]; /* of _ a <0x80> <0xC4> <0xE2> */
+        long count;
+        const char *bytes;
+    } cases[] = {
+        {"{'type':'Metaspace','replacement':'_','prepend_scheme':'never'}", {1, 4, 0, 1}, 4, "a\xe2 a"},
+        {"{'type':'Fuse'},{'type':'Metaspace','replacement':'_'}", {0, 1, 4, 0, 3}, 5, "a\xe2\xc4"},
+        {"{'type':'Fuse'},{'type':'Strip','content':'a','start':2,'stop':1}",
+         {1, 4, 2, 1, 2},
+         5,
+         "\xe2\x80\x61\x80"},
+        {"{'type':'Fuse'},{'type':'Replace','pattern':{'Regex':'.a'},'content':'b'}",
+         {4, 1, 1, 2, 3},
+         5,
+         "\x62\x61\x80\xc4"},
+        {"{'type':'ByteLevel'}", {3, 1}, 2, "\xc4\x61"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tokenizer *tokenizer;
+        struct text found = {0};
+        char *text;
+        assert_true(
+            asprintf(&text,
+                     "{'decoder':{'type':'Sequence','decoders':[{'type':'ByteFallback'},%s]},'model':{"
+                     "'type':'BPE','vocab':{'_':0,'a':1,'<0x80>':2,'<0xC4>':3,'<0xE2>':4},'merges':[]}}",
+                     cases[i].decoders) > 0);
+        put_quoted(text);
+        if (tokenizer_open("tokenizer.json", &tokenizer)) fail_msg("%s", gdn_failure());
+        assert_int_equal(tokenizer_decode_bytes(tokenizer, cases[i].ids, cases[i].count, &found), GDN_OK);
+        if (found.length != strlen(cases[i].bytes) || memcmp(found.bytes, cases[i].bytes, found.length))
+            fail_msg("%s: '%.*s'", cases[i].decoders, (int)found.length, found.bytes);
+        text_free(&found);
+        tokenizer_close(tokenizer);
+    }
+}
+
 /* An expression that tries too much ends in a message. */
 static void hard_expression(void **state) {
     (void)state;
@@ -161,6 +206,7 @@ int main(void) {
         cmocka_unit_test_setup(opens, clear_failure),
         cmocka_unit_test_setup(refusals, clear_failure),
         cmocka_unit_test_setup(forms_in_a_row, clear_failure),
+        cmocka_unit_test_setup(parts_of_characters, clear_failure),
         cmocka_unit_test_setup(hard_expression, clear_failure),
     };
     return cmocka_run_group_tests(tests, scratch_setup, NULL);

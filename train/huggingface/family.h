@@ -18,6 +18,7 @@ struct family {
     bool bias_key;                         /* its key attention_bias says none or all */
     bool qk_norm;                          /* queries and keys have norms by head */
     bool whole;                            /* heads make up the hidden size */
+    bool window_switch;                    /* its key use_sliding_window says whether sliding_window counts */
     bool own_code;                         /* gdn's own, whose classes come with the model */
     struct family_key absent[FAMILY_KEYS]; /* what keys are that a config.json leaves out; up to a NULL */
 };

@@ -28,7 +28,7 @@ static int take_json(struct settings *s, const char *name, const json_t *value) 
 
 static int take_window(struct settings *s, const char *name, const json_t *value) {
     const json_t *used = json_object_get(s->object, "use_sliding_window");
-    if (json_is_null(value) || json_is_false(used)) return GDN_OK;
+    if (json_is_null(value) || (s->family->window_switch && json_is_false(used))) return GDN_OK;
     if (json_is_integer(value) && json_integer_value(value) >= s->context) return GDN_OK;
     return settings_refuse(s, name, value, "null, or all of max_position_embeddings,");
 }

@@ -77,6 +77,9 @@ static void families(void **state) {
     refused("{" MISTRAL ", \"num_key_value_heads\": 2, \"sliding_window\": 4095, "
             "\"max_position_embeddings\": 4096}",
             "sliding_window is 4095", "max_position_embeddings");
+    refused("{" MISTRAL
+            ", \"num_key_value_heads\": 2, \"sliding_window\": 32, \"use_sliding_window\": false}",
+            "sliding_window is 32", "null");
     c = parse("{" QWEN2 ", \"num_key_value_heads\": 2, \"sliding_window\": 32, \"attention_bias\": false}");
     assert_int_equal(c.model.attention_bias, BIAS_QKV);
     config_free(&c);

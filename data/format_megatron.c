@@ -253,7 +253,9 @@ static int megatron_mark_documents(struct token_file *file, long first, long cou
     long start;
     if (count == 0) return GDN_OK;
     if (first == 0) row[0] |= MARK_DOCUMENT; /* and before the first sequence that has tokens */
-    for (long i = find_sequence(m, first, &start); i < m->sequences && start < first + count; i++) {
+    /* from the token before on, behind which sequences without tokens may start documents at `first` */
+    for (long i = find_sequence(m, first ? first - 1 : 0, &start); i < m->sequences && start < first + count;
+         i++) {
         if (start >= first && starts_document(file, m, i)) row[start - first] |= MARK_DOCUMENT;
         start += load_int32(m->lengths, i);
     }

@@ -1,4 +1,5 @@
 /* Megatron's .bin/.idx pairs, written here by hand: every type code, any order of sequences, damage. */
+#include "kernels/base/marks.h"
 #include "tests/data/fixtures.h"
 
 #include <stdlib.h>
@@ -154,6 +155,31 @@ static void many_sequences(void **state) {
     tokens_close(tokens);
 }
 
+/* Documents start where they do, wherever a read begins, also with a sequence without tokens, of which more
+ * than a stride lie in one place. */
+static void document_starts(void **state) {
+    (void)state;
+    enum { N = 600, TOKENS = 6 };
+    int32_t lengths[N] = {[0] = 2, [1] = 1, [N - 2] = 2, [N - 1] = 1}, row[TOKENS];
+    int64_t sequence_pointers[N] = {0};
+    struct index index = make_index(1, N, lengths, sequence_pointers, 5, (int64_t[]){0, 1, 2, N - 1, N});
+    struct tokens *tokens;
+    put_pair("starts.bin", "\1\2", 2, "starts.idx", &index);
+    assert_int_equal(tokens_open("starts", &megatron_format, &tokens), GDN_OK);
+    assert_int_equal(tokens_find_documents(tokens), GDN_OK);
+    for (long first = 0; first < TOKENS; first++)
+        for (long count = 1; count <= TOKENS - first; count++) {
+            memset(row, 0, sizeof row);
+            assert_int_equal(tokens_mark_documents(tokens, first, count, row), GDN_OK);
+            for (long i = 0; i < TOKENS; i++) {
+                const long at = first + i;
+                const bool starts = at == 0 || at == 2 || at == 3 || at == 5;
+                assert_int_equal(row[i], i < count && starts ? MARK_DOCUMENT : 0);
+            }
+        }
+    tokens_close(tokens);
+}
+
 static void damaged_index(void **state) {
     (void)state;
     const uint8_t tokens[] = {1, 2, 3};
@@ -231,6 +257,7 @@ int main(void) {
         cmocka_unit_test_setup(pointers, clear_failure),
         cmocka_unit_test_setup(multimodal, clear_failure),
         cmocka_unit_test_setup(many_sequences, clear_failure),
+        cmocka_unit_test_setup(document_starts, clear_failure),
         cmocka_unit_test_setup(damaged_index, clear_failure),
         cmocka_unit_test_setup(damaged_documents, clear_failure),
         cmocka_unit_test_setup(damaged_tokens, clear_failure),

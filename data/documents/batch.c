@@ -21,7 +21,9 @@ static int take_line(struct batch *batch, void *state, struct document *d) {
     json_error_t error;
     char words[QUOTED];
     TRY(characters_repair(d->text.bytes, d->text.length, &repaired));
-    json_t *object = json_loadb(repaired.bytes, repaired.length, JSON_ALLOW_NUL, &error);
+    /* integers as reals: members beside the field may have some beyond 64 bits */
+    json_t *object =
+        json_loadb(repaired.bytes, repaired.length, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
     const json_t *value = json_object_get(object, batch->field);
     int status;
     if (!object)

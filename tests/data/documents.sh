@@ -49,6 +49,9 @@ for file in all.jsonl.gz all.jsonl.zst; do
     cmp lines.bin packed.bin && cmp lines.idx packed.idx || fail "$file gives other tokens"
 done
 expect 0 'tokens     4' write --format hdf5 --output packed.h5 a.txt.gz
+# Members beside the text may be numbers beyond 64 bits.
+printf '{"id": 12345678901234567890, "text": "a b\\n"}\n{"text": "b", "id": -98765432109876543210}' >numbers.jsonl
+expect 0 'tokens     6' write --format nanogpt --output numbers.bin numbers.jsonl
 # Any number of threads, over several batches.
 awk 'BEGIN { for (i = 0; i < 6000; i++) printf "{\"text\": \"%s the number %d is \\u00e9 <|endoftext|>\"}\n", substr("xxxxyyyyaaaabbbbcccc", 1, i % 20), i }' >more.jsonl
 OMP_NUM_THREADS=1 write --format hdf5 --output many_1.h5 more.jsonl >/dev/null
@@ -103,12 +106,14 @@ expect 2 'missing.txt' "$GDN" data tokenizer --vocab 300 --output no missing.txt
 
 printf '{"text": "a"}\n{"text": 5}\n{"no": 1}\n' >wrong.jsonl
 printf '{"text": "a"}\n{"text"' >broken.jsonl
+printf '{"text": 12345678901234567890}' >number.jsonl
 printf 'a\0b' >nul.txt
 head -c 40 all.jsonl.gz >cut.jsonl.gz
 head -c 40 all.jsonl.zst >cut.jsonl.zst
 cp a.txt plain.gz
 : >empty.txt
 expect 2 "wrong.jsonl, line 2: there is no text under 'text'" write --format hdf5 --output no wrong.jsonl
+expect 2 "number.jsonl, line 1: there is no text under 'text'" write --format hdf5 --output no number.jsonl
 expect 2 'broken.jsonl, line 2' write --format hdf5 --output no broken.jsonl
 expect 2 'nul.txt is no text: it has a NUL byte at position 1' write --format hdf5 --output no nul.txt
 expect 2 'empty.txt is empty' write --format hdf5 --output no a.txt empty.txt

@@ -45,6 +45,7 @@ struct token_format {
     bool text; /* a file is a document of bytes, its tokens; TEXT_SEPARATOR, as the last token of all files
                   but the last, stands between them */
     bool documents; /* a file has no tokens, but texts, of which a tokenizer makes some */
+    bool narrow;    /* its tokens are uint16: none is written with a larger vocabulary */
     bool unmarked; /* any bytes may be its first, even those that mark a compressed file */
 
     /* What the file is, where its first bytes or its name tell that it is of this format: "an HDF5 file";

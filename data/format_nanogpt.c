@@ -23,11 +23,6 @@ static int nanogpt_open(struct token_file *file) {
 }
 
 static int nanogpt_write(const char *path, const struct written_tokens *written) {
-    if (written->element != ELEMENT_UINT16)
-        return gdn_fail(GDN_INPUT,
-                        "%s: nanogpt's tokens are at most 65535, and the tokenizer has more; write hdf5, "
-                        "llmc or megatron",
-                        path);
     return output_whole(path, output_tokens, written);
 }
 
@@ -35,6 +30,7 @@ const struct token_format nanogpt_format = {
     .name = "nanogpt",
     .about = "raw uint16",
     .unmarked = true,
+    .narrow = true,
     .open = nanogpt_open,
     .read = format_read_raw,
     .close = format_close_map,

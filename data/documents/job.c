@@ -66,6 +66,12 @@ static int open_job(struct job *job) {
     if (!options->format->write)
         return gdn_fail(GDN_INPUT, "%s: text is no format for a tokenizer's tokens; write %s",
                         options->output, token_format_list(FORMATS_WRITTEN, " or ", list));
+    job->element = tokenizer_vocab(job->tokenizer) > UINT16_MAX + 1 ? ELEMENT_UINT32 : ELEMENT_UINT16;
+    if (options->format->narrow && job->element != ELEMENT_UINT16)
+        return gdn_fail(GDN_INPUT,
+                        "%s: %s's tokens are at most 65535, and the tokenizer has more; write hdf5, llmc or "
+                        "megatron",
+                        options->output, options->format->name);
     TRY(separator_find(job->tokenizer, options->tokenizer, options->separator, &job->separator));
     job->written->separated = job->separator >= 0;
     TRY(create_encoders(job));

@@ -15,6 +15,7 @@ struct job {
     struct documents_written *written;
     struct tokenizer *tokenizer;
     int32_t separator;
+    enum element element;                         /* what the vocabulary needs */
     const struct conversation_template *template; /* NULL: documents are texts */
     int threads;
     void **encoder; /* [threads] */

@@ -35,7 +35,7 @@ static int add_ends(struct job *job, struct whole *whole, const char *path) {
 static int write_format(struct job *job, const struct whole *whole) {
     const struct documents_options *options = job->options;
     struct written_tokens written = {
-        .element = tokenizer_vocab(job->tokenizer) > UINT16_MAX + 1 ? ELEMENT_UINT32 : ELEMENT_UINT16,
+        .element = job->element,
         .masked = job->template != NULL,
         .tokenizer = tokenizer_hash(job->tokenizer),
         .documents = job->written->documents,

@@ -68,7 +68,8 @@ for format in hdf5 llmc megatron; do
     [ $format != megatron ] || path=wide.megatron.idx
     expect 0 '0: 65 324 199 70000' "$GDN" data sample --format $format --length 3 --first 0 --count 1 $path
 done
-expect 2 "nanogpt's tokens are at most 65535" "$GDN" data write --tokenizer tok/wide.json --format nanogpt --output no a.txt
+expect 2 "nanogpt's tokens are at most 65535" "$GDN" data write --tokenizer tok/wide.json --format nanogpt --output narrow a.txt
+[ ! -e .narrow.pieces ] || fail "a.txt was encoded for a format without room for its tokens"
 
 # A tokenizer of one's own: the same for any number of threads, packed or not.
 printf 'the cat, the hat; the cat in the hat: aaaaaaa 12345 \303\251\303\251 \303\251\n' >rhyme.txt

@@ -45,6 +45,9 @@ static int set_names(const char *path, struct outcome *out) {
     out->path = strndup(path, length);
     const char *slash = out->path ? strrchr(out->path, '/') : NULL;
     int before = slash ? (int)(slash + 1 - out->path) : 0;
+    /* a rename takes no `.`, and who stands in the folder would be left in the old one */
+    if (out->path && !strcmp(out->path + before, "."))
+        return gdn_fail(GDN_INPUT, "%s cannot become a complete folder: name it from outside of it", path);
     if (out->path && asprintf(&out->partial, "%.*s.%s.partial", before, out->path, out->path + before) >= 0)
         return GDN_OK;
     out->partial = NULL;

@@ -8,8 +8,8 @@ struct outcome {
     char *partial; /* the name it has until then */
 };
 
-/* Makes the partial folder, empty. GDN_INPUT where it cannot be made, or `path` is there and not empty.
- * Whatever happens then, outcome_close must follow. */
+/* Makes the partial folder, empty. GDN_INPUT where it cannot be made, `path` is there and not empty, or is
+ * `.`. Whatever happens then, outcome_close must follow. */
 int outcome_open(const char *path, struct outcome *out);
 
 /* Writes a small text file into it. GDN_INPUT. */

@@ -115,4 +115,8 @@ refuse_export "--shard-size is '5XB'" --format huggingface --shard-size 5XB plai
 refuse_export "--format huggingface is expected" --format gguf plain nowhere
 refuse_export "--format huggingface is expected" plain nowhere
 refuse_export "away is there already and not empty" --format huggingface plain away
-mkdir empty && export_to plain empty/
+mkdir empty
+refuse_export "empty/./ cannot become a complete folder" --format huggingface plain empty/./
+(cd empty && expect 2 "$GDN" checkpoint export --format huggingface ../plain . 2> ../err)
+grep -qF ". cannot become a complete folder" err && [ -z "$(ls -A empty)" ] || fail "the current folder: $(cat err; ls -A empty)"
+export_to plain empty/

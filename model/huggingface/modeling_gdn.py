@@ -693,7 +693,8 @@ class GdnModel(GdnPreTrainedModel):
 
     @can_return_tuple
     def forward(self, input_ids=None, attention_mask=None, position_ids=None, past_key_values=None, inputs_embeds=None,
-                use_cache=None, output_hidden_states=None, output_attentions=None, **kwargs):
+                use_cache=None, output_hidden_states=None, output_attentions=None, cache=None, **kwargs):
+        past_key_values = cache_of(past_key_values, cache)
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("give either input_ids or inputs_embeds")
         if input_ids is None and any(module.reads_tokens for module in self.layers):
@@ -737,6 +738,11 @@ class GdnModel(GdnPreTrainedModel):
                                        attentions=tuple(shares) or None)
 
 
+def cache_of(past_key_values, cache):
+    """The cache, whose name is the second in newer versions of transformers."""
+    return past_key_values if cache is None else cache
+
+
 def wanted(asked, configured):
     return configured if asked is None else asked
 
@@ -753,11 +759,11 @@ class GdnForCausalLM(GdnPreTrainedModel, GenerationMixin):
 
     @can_return_tuple
     def forward(self, input_ids=None, attention_mask=None, position_ids=None, past_key_values=None, inputs_embeds=None,
-                labels=None, use_cache=None, logits_to_keep=0, output_hidden_states=None, output_attentions=None, **kwargs):
+                labels=None, use_cache=None, logits_to_keep=0, output_hidden_states=None, output_attentions=None, cache=None, **kwargs):
         """`labels` [B, S] give the mean cross entropy of each next token, -100 of none (num_items_in_batch: what the sum is
         divided by); `logits_to_keep`: logits of so many last tokens alone, 0 of all, or of those at the indices."""
         out = self.model(input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids,
-                         past_key_values=past_key_values, inputs_embeds=inputs_embeds, use_cache=use_cache,
+                         past_key_values=cache_of(past_key_values, cache), inputs_embeds=inputs_embeds, use_cache=use_cache,
                          output_hidden_states=output_hidden_states, output_attentions=output_attentions, return_dict=True, **kwargs)
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         logits, cap = self.lm_head(out.last_hidden_state[:, kept]), self.config.logit_softcap

@@ -12,6 +12,8 @@ Keys that mean what they mean in Llama's have Llama's names. gdn's own are
 What is not understood is an error that names it. model/model.md has the mathematics, modeling_gdn.py the names of the tensors.
 """
 
+import json
+
 import transformers
 from transformers import PreTrainedConfig
 
@@ -63,7 +65,12 @@ NAMES = dict(
     vocab_size="vocab_size", hidden_size="hidden_size", num_layers="num_hidden_layers", num_heads="num_attention_heads",
     num_kv_heads="num_key_value_heads", head_dim="head_dim", intermediate_size="intermediate_size", norm_eps="rms_norm_eps",
     tie_embeddings="tie_word_embeddings", attention_bias="attention_bias", qk_norm="qk_norm", logit_softcap="logit_softcap",
-    delta="delta", rules="rules", rope_theta=None, rope_scaling=None)
+    delta="delta", rules="rules", rope_theta=None, rope_scaling=None, exit=None)
+
+# Keys of `model.exit` and of `model.rope_scaling`, and their defaults.
+EXIT = dict(layers=[], weights=[], curriculum="none")
+ROPE_SCALING = dict(
+    kind="none", factor=1.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)
 
 # Kinds of model.rope_scaling, the rope_type of each, and its settings.
 ROPE = {
@@ -98,6 +105,31 @@ def rule_entry(entry):
     settings = known(kind, {key: value for key, value in entry.items() if key != "kind"}, RULES[kind])
     form, others = FORMS.get(kind, (settings.get("form"), ()))
     return {"kind": kind, **{key: value for key, value in settings.items() if settings.get("form") == form or key not in others}}
+
+
+def edges_left(pruning):
+    """The connections that a run which prunes has left, as delta.edges: of the line "measured N", then of each "TARGET SOURCE LEFT AVERAGE"."""
+    rows = [line.split() for line in pruning.splitlines()[1:]]
+    return [[int(target), int(source)] for target, source, left, _ in rows if left != "0"]
+
+
+def text_ends(data, carried):
+    """Ids of the tokens that a text begins and ends with, as `gdn checkpoint export` finds them; None where none is known."""
+    if "tokenizer.json" not in carried:
+        are_bytes = data.get("format") in ("text", "jsonl") and data.get("tokenizer", "") in ("", "bytes")
+        return (256, 256) if are_bytes else (None, None)
+    tokenizer, names = json.loads(carried["tokenizer.json"]), json.loads(carried.get("tokenizer_config.json", "{}"))
+    ids = {**tokenizer["model"]["vocab"], **{token["content"]: token["id"] for token in tokenizer.get("added_tokens", [])}}
+
+    def find(member):
+        name = names.get(member)
+        name = name["content"] if isinstance(name, dict) else name
+        if name is not None and name not in ids:
+            raise ValueError(f"tokenizer_config.json: {member} is {name!r}, which is no token of tokenizer.json")
+        return ids.get(name)
+
+    first, last = find("bos_token"), find("eos_token")
+    return last if first is None else first, last
 
 
 class GdnConfig(PreTrainedConfig):
@@ -165,15 +197,17 @@ class GdnConfig(PreTrainedConfig):
             raise ValueError(f"delta.temperature ({delta['temperature']}) is not above 0")
 
     @classmethod
-    def from_gdn(cls, settings, step=0):
-        """Of a gdn configuration (config.yaml, or a checkpoint's attribute `config`, read), after so many steps."""
+    def from_gdn(cls, settings, step=0, carried={}):
+        """Of a gdn configuration (config.yaml, or a checkpoint's attribute `config`, read), after so many steps. `carried`: texts of the
+        checkpoint's datasets pruning, tokenizer.json and tokenizer_config.json, those that it has."""
         model, train, data = (dict(settings.get(section) or {}) for section in ("model", "train", "data"))
         for key in model:
             if key not in NAMES:
                 raise ValueError(f"model.{key} is not known to this version of GdnConfig")
         keys = {name: model[key] for key, name in NAMES.items() if name and key in model}
-        scaling = dict(model.get("rope_scaling") or {})
-        kind = scaling.pop("kind", "none")
+        known("model.exit", model.get("exit") or {}, EXIT) # left out: the last layer's logits do not depend on exits (model.md, 13)
+        scaling = known("model.rope_scaling", model.get("rope_scaling") or {}, ROPE_SCALING)
+        kind = scaling["kind"]
         if kind not in ROPE:
             raise ValueError(f"model.rope_scaling.kind is {kind!r}, which this version does not know; it knows {', '.join(ROPE)}")
         name, settings = ROPE[kind]
@@ -181,13 +215,14 @@ class GdnConfig(PreTrainedConfig):
                                    **{key: scaling[key] for key in settings}}
         if "sequence_length" in train:
             keys["max_position_embeddings"] = train["sequence_length"]
-        delta = keys.get("delta") or {}
+        delta = keys["delta"] = dict(keys.get("delta") or {})
+        if "pruning" in carried:
+            delta |= dict(distances=[], edges=edges_left(carried["pruning"]), embedding_source=False, stage_steps=0)
         stage_steps = delta.get("stage_steps", 0)
         if stage_steps > 0: # distances that the last step had
             active = (max(step, 1) - 1) // stage_steps + 1
             keys["active_distances"] = active if active < len(delta["distances"]) else None
-        if data.get("format") == "text": # bytes, and 256 between documents
-            keys |= dict(bos_token_id=256, eos_token_id=256)
+        keys["bos_token_id"], keys["eos_token_id"] = text_ends(data, carried)
         return cls(**keys)
 
 

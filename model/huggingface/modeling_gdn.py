@@ -2,7 +2,7 @@
 
 A transformer of Llama's kind whose layers are also told how their own state differs from outputs of layers before them, and may read
 these in other ways (rules). gdn's model/model.md is the mathematics, whose sections comments name; configuration_gdn.py has the keys.
-Dropout, regularisers and the introduction of distances one by one belong to gdn's training and are not here.
+Dropout, regularisers, exits and the introduction of distances one by one belong to gdn's training and are not here.
 
 Tensors have gdn's names (model.md, 8) behind `model.`, but for lm_head.weight; those of the trunk are then Llama's. Matrices are
 [out, in]. D hidden_size, V vocab_size, F intermediate_size, H heads and K key/value heads of h channels, L a layer; of `delta` Hd
@@ -791,20 +791,24 @@ class GdnForCausalLM(GdnPreTrainedModel, GenerationMixin):
                 raise ValueError(f"{path} is no gdn checkpoint: it has no group model or no attribute config")
             text = file.attrs["config"]
             settings = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
-            config = GdnConfig.from_gdn(settings, int(file.attrs.get("step", 0)))
+            carried = {name: file[name][()].tobytes().decode() for name in ("pruning", "tokenizer.json", "tokenizer_config.json") if name in file}
+            config = GdnConfig.from_gdn(settings, int(file.attrs.get("step", 0)), carried)
             model = cls._from_config(config, **kwargs)
-            model.fill(group, path)
+            # norms of exits, and what is stored of connections that have gone
+            model.fill(group, path, ("/exit_norm/", "/delta/") if "pruning" in carried else ("/exit_norm/",))
         for token in ("bos_token_id", "eos_token_id"):
             setattr(model.generation_config, token, getattr(config, token))
         return model.eval()
 
     @torch.no_grad()
-    def fill(self, group, path):
-        """Weights from a group of HDF5 that has each as a dataset under gdn's name; every tensor of either side has its like."""
+    def fill(self, group, path, left_out):
+        """Weights from a group of HDF5 that has each as a dataset under gdn's name; every tensor of either side has its like, but for those
+        of the group's alone with a part of `left_out` in their names."""
         found = []
         group.visititems(lambda name, item: found.append(name) if hasattr(item, "shape") else None)
         names = {gdn_name(name).replace(".", "/"): tensor for name, tensor in self.named_parameters()}
-        for what, some in (("lacks", set(names) - set(found)), ("has, unknown to its configuration,", set(found) - set(names))):
+        extra = {name for name in set(found) - set(names) if not any(part in name for part in left_out)}
+        for what, some in (("lacks", set(names) - set(found)), ("has, unknown to its configuration,", extra)):
             if some:
                 raise ValueError(f"{path} {what} {sorted(some)[0].replace('/', '.')}" + f" and {len(some) - 1} more" * (len(some) > 1))
         for name, tensor in names.items():

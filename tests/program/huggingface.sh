@@ -54,6 +54,17 @@ refused "--data: nowhere.txt cannot be read" "$GDN" generate plain.h5 --prompt t
 refused "add --format" "$GDN" generate plain.h5 --prompt the --data text.txt
 refused "use --ids" "$GDN" generate plain.h5 --prompt the --format nanogpt
 
+# ------------------------------------------------------------------------------------------------- what Python reads, seen without it
+# Keys of section model that the program writes are those that configuration_gdn.py has, in a table for each section.
+awk -F: '/^[^ ]/ { model = $1 == "model" } !model { next }
+    /^  [^ ]/ { section = toupper(substr($1, 3)); print "NAMES", substr($1, 3) }
+    /^    / { print section, substr($1, 5) }' plain/config.yaml | sort > written
+awk '$2 == "=" && $3 ~ /^dict\(/ { table = $1 }
+    table { while (match($0, /[a-z0-9_]+=/)) { print table, substr($0, RSTART, RLENGTH - 1); $0 = substr($0, RSTART + RLENGTH) } }
+    /\)$/ { table = "" }' "$SOURCE/model/huggingface/configuration_gdn.py" | sort > known
+grep -q '^EXIT layers$' written || fail "no keys: $(cat written)"
+diff written known > difference || fail "configuration_gdn.py knows other keys (>) than the program writes (<): $(cat difference)"
+
 # ------------------------------------------------------------------------------------------------- starting weights, on ranks too
 train 1 from-file "${set_plain[@]}" --set checkpoint.init_from=plain.h5
 train 1 from-folder "${set_plain[@]}" --set checkpoint.init_from=away

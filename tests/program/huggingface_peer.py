@@ -1,5 +1,5 @@
-"""What huggingface_python.sh asks of transformers: huggingface_peer.py make DIR | loss DIR TEXT | loss-gdn RUN TEXT | greedy DIR |
-padding DIR | tune DIR OUT TEXT"""
+"""What huggingface_python.sh asks of transformers: huggingface_peer.py make DIR | loss DIR TEXT | loss-gdn RUN TEXT | ends RUN |
+greedy DIR | padding DIR | tune DIR OUT TEXT"""
 import contextlib
 import importlib.util
 import os
@@ -38,11 +38,16 @@ def make(path):
     transformers.LlamaForCausalLM(config).save_pretrained(path)
 
 
-def loss_gdn(path):
+def load_gdn(path):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../model/huggingface"))
     from modeling_gdn import GdnForCausalLM
 
     return GdnForCausalLM.from_gdn(path)
+
+
+def ends(path):
+    config = load_gdn(path).generation_config
+    print(config.bos_token_id, config.eos_token_id)
 
 
 def greedy(path):
@@ -92,6 +97,6 @@ def tune(path, out, text):
 if __name__ == "__main__":
     what, *rest = sys.argv[1:]
     if what in ("loss", "loss-gdn"):
-        print(loss((load if what == "loss" else loss_gdn)(rest[0]), rest[1]))
+        print(loss((load if what == "loss" else load_gdn)(rest[0]), rest[1]))
     else:
-        {"make": make, "greedy": greedy, "padding": padding, "tune": tune}[what](*rest)
+        {"make": make, "ends": ends, "greedy": greedy, "padding": padding, "tune": tune}[what](*rest)

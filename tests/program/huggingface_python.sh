@@ -43,6 +43,23 @@ expect 0 "$GDN" eval tuned.h5 --data held-out.txt --format text --set train.batc
 near 1e-5 "$(loss_of < eval-tuned)" "$(cat tuned-loss)"
 train 2 on --set checkpoint.init_from=tuned --set train.steps=1
 
+# What training has left in a checkpoint: connections that have gone, exits; tokens that are words, which end as the tokenizer says.
+sed -i /init_from/d small.yaml
+train 1 left --set train.prune.by=contribution --set train.prune.end=8 --set train.prune.interval=4 --set train.prune.keep=0.4 \
+    --set 'model.exit.layers=[1]' --set 'model.exit.weights=[0.5]'
+[ "$(grep -o '"active_edges":[0-9]*' left/metrics.jsonl | tail -1)" = '"active_edges":1' ] || fail "not one of three connections is left"
+expect 0 "$GDN" eval left --data held-out.txt --format text --set train.batch_size=1 --json > eval-left
+near 1e-5 "$(loss_of < eval-left)" "$(run_python loss-gdn left held-out.txt)"
+mkdir tok && expect 0 "$GDN" data tokenizer --vocab 300 --output tok/tokenizer.json text.txt > tok/log
+train 1 words --set train.steps=1 --set model.vocab_size=300 --set data.tokenizer=tok/tokenizer.json
+expect 0 "$GDN" checkpoint export --format huggingface words words-away
+ends() { # RUN FOLDER: begin and end of a text are those of the export
+    [ "$(run_python ends "$1")" = "$(sed -n 's/.*"[be]os_token_id": \([0-9]*\).*/\1/p' "$2/generation_config.json" | paste -sd' ')" ] ||
+        fail "$1: texts end otherwise than in $2: $(run_python ends "$1")"
+}
+ends run away
+ends words words-away
+
 # A plain one is a stock model.
 expect 0 "$GDN" checkpoint export --format huggingface llama.h5 stock
 cmp stock/model.safetensors llama/model.safetensors || fail "another file than transformers wrote"

@@ -2,6 +2,7 @@
 tables of kinds and defaults are the specification's. golden.py [NAME …]   (default: all)"""
 
 import glob
+import json
 import os
 import tempfile
 from dataclasses import asdict
@@ -17,6 +18,7 @@ def tables():
     check(RULES == kinds, "rules are", RULES, "the specification has", kinds)
     check(set(modeling_gdn.KINDS) == set(RULES), "rules that are computed are", list(modeling_gdn.KINDS))
     model = asdict(reference.ModelConfig())
+    del model["residual"] # of section train in a file
     check(GdnConfig.from_gdn({"model": model}).to_dict() == GdnConfig(num_key_value_heads=4).to_dict(), "defaults of the model")
 
 
@@ -37,6 +39,8 @@ def errors():
     refused("delta.gate_hidden (1)", GdnConfig, delta={"kind": "adaptive", "gate_hidden": 1})
     refused("attention_bias is 'some'", GdnConfig, attention_bias="some")
     refused("model.moe is not known", GdnConfig.from_gdn, {"model": {"moe": 1}})
+    refused("model.exit has no setting depth", GdnConfig.from_gdn, {"model": {"exit": {"depth": 1}}})
+    refused("model.rope_scaling has no setting beta", GdnConfig.from_gdn, {"model": {"rope_scaling": {"beta": 1.0}}})
     refused("model.rope_scaling.kind is 'yarn'", GdnConfig.from_gdn, {"model": {"rope_scaling": {"kind": "yarn"}}})
     refused("nowhere is neither", GdnForCausalLM.from_gdn, "nowhere")
     with tempfile.TemporaryDirectory() as folder:
@@ -52,6 +56,27 @@ def errors():
         with h5py.File(path, "a") as file:
             file["initial/layers/1/extra"] = [1.0]
         refused("has, unknown to its configuration, layers.1.extra", GdnForCausalLM.from_gdn, path)
+
+
+def carried():
+    """What a checkpoint has beside its configuration: connections that are left, and by what a text begins and ends."""
+    pruned = GdnConfig.from_gdn({"model": {"delta": {"embedding_source": True}}}, carried={"pruning": "measured 3\n0 -1 1 0.5\n2 1 0 0.1\n2 0 1 2e-05\n"})
+    check(pruned.delta["edges"] == [[0, -1], [2, 0]] and not pruned.delta["distances"], "left are", pruned.delta)
+    vocabulary = json.dumps({"model": {"vocab": {"a": 0, "<s>": 1}}, "added_tokens": [{"content": "<s>", "id": 7}, {"content": "</s>", "id": 8}]})
+
+    def ends(data, **names):
+        files = {"tokenizer.json": vocabulary, "tokenizer_config.json": json.dumps(names)} if names else {}
+        config = GdnConfig.from_gdn({"data": data}, carried=files)
+        return config.bos_token_id, config.eos_token_id
+
+    end = {"content": "</s>", "lstrip": False}
+    for data, names, want in (
+            ({"format": "text"}, {}, (256, 256)), ({"format": "jsonl", "tokenizer": "bytes"}, {}, (256, 256)),
+            ({"format": "hdf5", "tokenizer": ""}, {}, (None, None)), ({"format": "text", "tokenizer": "tokenizer.json"}, {}, (None, None)),
+            ({"format": "text"}, {"bos_token": "<s>", "eos_token": end}, (7, 8)), ({"format": "text"}, {"bos_token": None, "eos_token": end}, (8, 8)),
+            ({"format": "text"}, {"bos_token": "a"}, (0, None)), ({"format": "text"}, {"pad_token": "a"}, (None, None))):
+        check(ends(data, **names) == want, "with", data, "and", names, "texts begin and end with", ends(data, **names))
+    refused("eos_token is '<end>', which is no token", ends, {}, eos_token="<end>")
 
 
 def starts():
@@ -120,6 +145,7 @@ def main(names):
                 "rule-embedding", "rule-residual", "rules-depth-attention", "rules-gated", "rules-stream")
     tables()
     errors()
+    carried()
     starts()
     with_gradients = 0
     for name in names:

@@ -73,7 +73,7 @@ class Golden:
         self.chunk = torch.stack([tokens[i * length:(i + 1) * length + 1] for i in range(rows)]) # [B, S + 1]
         # whether the loss of the first step is the cross entropy alone, of all tokens and each seeing all before it
         more = (*vars(self.train.dropout).values(), self.train.z_loss, self.model.delta.l1_weight)
-        self.plain = not any(more) and not data and self.model.delta.regularizer == "none"
+        self.plain = not any(more) and not data and not self.model.exit.layers and self.model.delta.regularizer == "none"
 
     def logits(self):
         """The specification's of the batch, a sample one document, without dropout, in float64."""

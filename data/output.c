@@ -29,11 +29,11 @@ static int verify_kind(const char *name, const char *path) {
                     S_ISDIR(about.st_mode) ? "a directory" : "not a file");
 }
 
-/* What `path` is where it is no symbolic link, else what that points to, there or not; free() it. NULL
- * without memory. Of a path that verify_kind has passed, whose links end somewhere. */
-static char *follow(const char *path) {
+char *output_followed(const char *path) {
+    enum { MOST = 40 }; /* links, as the kernel follows */
     char target[PATH_MAX], *name = strdup(path), *next;
-    for (ssize_t n; name && (n = readlink(name, target, sizeof target)) > 0; name = next) {
+    ssize_t n;
+    for (int i = 0; i < MOST && name && (n = readlink(name, target, sizeof target)) > 0; i++, name = next) {
         if (asprintf(&next, "%.*s%.*s", target[0] == '/' ? 0 : folder_length(name), name, (int)n, target) < 0)
             next = NULL;
         free(name);
@@ -45,7 +45,7 @@ static char *follow(const char *path) {
 static int set_names(const char *name, const char *path, struct output *out) {
     *out = (struct output){.descriptor = -1};
     TRY(verify_kind(name, path));
-    out->path = follow(path);
+    out->path = output_followed(path);
     int folder = out->path ? folder_length(out->path) : 0;
     /* the dot hides it from patterns such as *.bin, which would take it for a token file after a power cut */
     if (!out->path || asprintf(&out->partial, "%.*s.%s.partial", folder, out->path, out->path + folder) < 0) {

@@ -17,6 +17,10 @@ int output_verify(const char *option, const char *path);
  * is: "a document". */
 int output_refuse_input(const char *path, const char *input, const char *what);
 
+/* What `path` is where it is no symbolic link, else what that points to, there or not; free() it. NULL
+ * without memory. */
+char *output_followed(const char *path);
+
 struct output {
     char *path;    /* the name it will have */
     char *partial; /* the name it has until then, in the same folder */

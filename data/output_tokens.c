@@ -53,7 +53,7 @@ int output_counted(struct output *output, const struct written_tokens *written) 
 }
 
 int output_file_verify(const char *path, const struct output_inputs *inputs) {
-    TRY(output_verify("--output", path));
+    TRY(output_verify(inputs->option, path));
     for (int i = 0; i < inputs->count; i++) TRY(output_refuse_input(path, inputs->path[i], inputs->what));
     return GDN_OK;
 }

@@ -35,12 +35,13 @@ int output_counted(struct output *output, const struct written_tokens *written);
 
 /* Files that something is made of, which are not to be replaced. */
 struct output_inputs {
+    const char *option;      /* what messages call the output: "--output" */
     const char *const *path; /* [count] */
     int count;
     const char *what; /* each is: "a document" */
 };
 
-/* output_verify and output_refuse_input of --output PATH, before the work: of all files that the format makes
+/* output_verify and output_refuse_input of an output, before the work: of all files that the format makes
  * of it; of one file. */
 int output_tokens_verify(const struct token_format *format, const char *path,
                          const struct output_inputs *inputs);

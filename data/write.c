@@ -29,7 +29,7 @@ int tokens_write(const char *path, const struct token_format *format, const char
     if (!format->write)
         return gdn_fail(GDN_INPUT, "%s: text files are tokens as they are; write %s", path,
                         token_format_list(FORMATS_WRITTEN, " or ", written));
-    const struct output_inputs inputs = {documents, num_documents, "a document"};
+    const struct output_inputs inputs = {"--output", documents, num_documents, "a document"};
     TRY(output_tokens_verify(format, path, &inputs));
     struct tokens *text;
     TRY(tokens_open_files(documents, num_documents, &text_format, &text));

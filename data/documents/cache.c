@@ -209,6 +209,7 @@ static bool is_whole(const struct cache_options *options, const struct place *pl
 static int fill(const struct cache_options *options, const struct place *place,
                 const struct path_list *files) {
     const struct documents_options wanted = {.output = place->tokens,
+                                             .option = "data.cache",
                                              .format = &hdf5_format,
                                              .tokenizer = options->tokenizer,
                                              .field = options->field,

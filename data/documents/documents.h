@@ -20,7 +20,7 @@ struct documents_ranks {
 };
 
 struct documents_options {
-    const char *output;
+    const char *output, *option; /* and what messages call it: "--output" */
     const struct token_format *format;
     const struct carried *tokenizer;
     const char *separator; /* the token behind each document; NULL: documents_separator's */

@@ -90,13 +90,27 @@ static int is_whole(const struct job *job, const struct piece *piece, bool *whol
     return GDN_OK;
 }
 
+/* `what` is input too. */
+static int refuse(const struct documents_options *options, const char *const *path, int count,
+                  const char *what) {
+    const struct output_inputs inputs = {options->option, path, count, what};
+    return output_tokens_verify(options->format, options->output, &inputs);
+}
+
 static int verify_output(const struct documents_options *options) {
-    const struct output_inputs documents = {(const char *const *)options->files.paths, options->files.count,
-                                            "a document"},
-                               tokenizer = {(const char *const[]){options->tokenizer->name},
-                                            options->tokenizer->file != NULL, "the tokenizer"};
-    TRY(output_tokens_verify(options->format, options->output, &documents));
-    return output_tokens_verify(options->format, options->output, &tokenizer);
+    const struct carried *tokenizer = options->tokenizer;
+    TRY(refuse(options, (const char *const *)options->files.paths, options->files.count, "a document"));
+    if (!tokenizer->file) return GDN_OK;
+    TRY(refuse(options, (const char *const[]){tokenizer->name}, 1, "the tokenizer"));
+    if (!tokenizer->configuration) return GDN_OK;
+    const char *slash = strrchr(tokenizer->name, '/');
+    char *beside;
+    if (asprintf(&beside, "%.*stokenizer_config.json", slash ? (int)(slash + 1 - tokenizer->name) : 0,
+                 tokenizer->name) < 0)
+        return gdn_fail(GDN_INTERNAL, "no memory for a path");
+    int status = refuse(options, (const char *const[]){beside}, 1, "the tokenizer's configuration");
+    free(beside);
+    return status;
 }
 
 /* Rank 0 looks at the output, and finds which pieces an earlier start has done. */

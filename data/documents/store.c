@@ -10,15 +10,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/output.h"
 #include "kernels/base/status.h"
 
 int store_name(const char *output, struct store *out) {
-    const char *slash = strrchr(output, '/');
-    int folder = slash ? (int)(slash + 1 - output) : 0;
+    char *file = output_followed(output);
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    int folder = slash ? (int)(slash + 1 - file) : 0;
     *out = (struct store){.descriptor = -1};
-    if (asprintf(&out->folder, "%.*s.%s.pieces", folder, output, output + folder) >= 0) return GDN_OK;
-    out->folder = NULL;
-    return gdn_fail(GDN_INTERNAL, "%s: no memory", output);
+    if (!file || asprintf(&out->folder, "%.*s.%s.pieces", folder, file, file + folder) < 0)
+        out->folder = NULL;
+    free(file);
+    return out->folder ? GDN_OK : gdn_fail(GDN_INTERNAL, "%s: no memory", output);
 }
 
 static bool ends_in(const char *name, const char *suffix) {

@@ -283,8 +283,8 @@ int tokenizer_train(const struct tokenizer_training *training, long *vocab) {
     struct training t = {.merges = json_array()};
     struct words_source source = {&training->files, training->field, training->progress, training->input};
     struct pattern pattern = {0};
-    const struct output_inputs documents = {(const char *const *)training->files.paths, training->files.count,
-                                            "a document"};
+    const struct output_inputs documents = {"--output", (const char *const *)training->files.paths,
+                                            training->files.count, "a document"};
     int status = output_file_verify(training->output, &documents);
     if (!status) status = pattern_open_regex(EXPRESSION, &pattern);
     if (!status) status = words_count(&source, &pattern, &t.words);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct writer {
@@ -108,7 +109,8 @@ static char *prepared_name(const char *path) {
 int weights_write(const char *path, const struct table *global, const struct checkpoint_info *info,
                   const struct weight_source *source) {
     size_t rows = (size_t)global->rows;
-    if (!access(path, F_OK)) return gdn_fail(GDN_INPUT, "%s is there already", path);
+    struct stat about;
+    if (!lstat(path, &about)) return gdn_fail(GDN_INPUT, "%s is there already", path);
     char *prepared = prepared_name(path);
     struct writer w = {.path = path,
                        .prepared = prepared,

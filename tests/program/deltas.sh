@@ -47,8 +47,9 @@ element=$("$GDN" --version | grep -q float64 && echo 8 || echo 4)
 disk=$(cat made/deltas/*/*.h5 | wc -c)
 has out "21 differences: $((21 * 29 * 6 * element)) bytes for $((21 * 192 * element)), 90.6%; $disk bytes on disk in 12 files"
 shown ls made --json
-mkdir $'odd\xff"\x01' && cp -r made/. $'odd\xff"\x01'
-"$GDN" deltas ls $'odd\xff"\x01' --json > odd.json && iconv -f utf-8 -t utf-8 < odd.json > /dev/null && grep -qF $'odd\xef\xbf\xbd\\"\\u0001/' odd.json || fail "a name that is no UTF-8: $(cat odd.json)"
+if mkdir $'odd\xff"\x01' 2> /dev/null && cp -r made/. $'odd\xff"\x01'; then # which some file systems do not take
+    "$GDN" deltas ls $'odd\xff"\x01' --json > odd.json && iconv -f utf-8 -t utf-8 < odd.json > /dev/null && grep -qF $'odd\xef\xbf\xbd\\"\\u0001/' odd.json || fail "a name that is no UTF-8: $(cat odd.json)"
+fi
 if command -v python3 > /dev/null; then python3 -c 'import json, sys; assert len(json.load(open("out"))["deltas"]) == 21' || fail "$(cat out)"; fi
 shown ls made --layer 1,3 --step 50-100 --distance 2
 [ "$(grep -c '^ ' out)" -eq 5 ] || fail "$(cat out)"

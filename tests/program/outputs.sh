@@ -9,8 +9,11 @@ checkpoint=run/checkpoints/step_00000004/checkpoint.h5
 difference=run/deltas/step_00000000/layer_001.h5
 printf 'flops: 1e11\nnode: 2\nbandwidth_inside: 1e9\nbandwidth_outside: 1e9\nbandwidth_memory: 1e9\nlatency: 1e-6\n' > machine.yaml
 cp "$checkpoint" alone.h5
+train 1 nodes --set checkpoint.files=node --set checkpoint.keep=1
+cp -r nodes/checkpoints/step_00000004 parts
 cp "$SOURCE/tests/data/tokenizer/golden/gpt2.json" tokens.json
 cp tokens.json tokens.bin
+mkdir named && cp tokens.json named/tokenizer.json && echo '{"eos_token": "<|endoftext|>"}' > named/tokenizer_config.json
 cp -r "$SOURCE/tests/golden/huggingface/llama" folder
 printf 'some words' > a.txt
 mkdir directory
@@ -54,6 +57,7 @@ own "a.txt is both a document" data tokenizer --vocab 260 a.txt --output ./a.txt
 own "a.txt is both a document" data write --format llmc a.txt --output a.txt
 own "a.txt is both a document" data write --tokenizer tokens.json --format llmc a.txt --output a.txt
 own "tokens.json is both the tokenizer" data write --tokenizer ./tokens.json --format hdf5 a.txt --output tokens.json
+own "named/tokenizer_config.json is both the tokenizer's configuration" data write --tokenizer named/tokenizer.json --format hdf5 a.txt --output named/tokenizer_config.json
 own "tokens.bin is both the tokenizer" data write --tokenizer tokens.bin --format megatron a.txt --output tokens
 for file in metrics.jsonl config.yaml metrics.prom checkpoints/latest "${checkpoint#run/}"; do
     own "run/$file is both a file of the run" report run --output "run/$file"
@@ -67,6 +71,9 @@ own "machine.yaml is both the machine" plan small.yaml --machine ./machine.yaml 
 own "alone.h5 is both the checkpoint" rules alone.h5 --svg alone.h5
 own "alone.h5 is both the checkpoint" eval alone.h5 --exits --svg alone.h5
 own "alone.h5 is both the checkpoint" prune alone.h5 --svg alone.h5
+own "$checkpoint is both the checkpoint" eval run/checkpoints/best --exits --svg "$checkpoint"
+own "$checkpoint is both the checkpoint" rules run/checkpoints --svg "$checkpoint"
+own "parts/part_00000.h5 is both a part of the checkpoint" rules parts/checkpoint.h5 --svg parts/part_00000.h5
 own "text.txt is both the data" eval alone.h5 --exits --data text.txt --svg text.txt
 own "$difference is both a file of the run" deltas reconstruct run --step 0 --layer 1 --distance 1 --force --out "$difference"
 own "$difference is both the stored difference" deltas reconstruct run/deltas --step 0 --layer 1 --distance 1 --force --out "$difference"
@@ -79,6 +86,8 @@ for name in link dangling; do
     expect 0 "$GDN" data tokenizer --vocab 260 --output $name.json a.txt > out
     [ -L $name.json ] || fail "$name.json is no link any more"
 done
+ln -s nowhere.h5 link.h5
+refused "link.h5 is there already" "$GDN" checkpoint import folder link.h5
 cmp target.json new.json && grep -q '"model"' target.json || fail "a link was not followed"
 for again in 1 2; do
     expect 0 "$GDN" deltas reconstruct run --step 0 --layer 1 --distance 1 --force --out run/delta.h5

@@ -95,6 +95,7 @@ static int write_documents(const struct settings *settings, const struct options
                                     .wait = wait_for_all,
                                     .abort = abort_all};
     struct documents_options wanted = {
+        .option = "--output",
         .output = settings->output,
         .format = settings->format,
         .tokenizer = &tokenizer,

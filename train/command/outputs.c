@@ -2,15 +2,16 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "data/output.h"
+#include "dist/checkpoint/checkpoint.h"
 #include "kernels/base/status.h"
 
-/* In a run directory, and in a checkpoint's. */
-static const char *const kept[] = {"config.yaml",   "tokenizer.json", "tokenizer_config.json",
-                                   "metrics.jsonl", "metrics.prom",   "checkpoints",
-                                   "tensorboard",   "deltas",         "checkpoint.h5"};
+/* In a run directory. */
+static const char *const kept[] = {"config.yaml",  "tokenizer.json", "tokenizer_config.json", "metrics.jsonl",
+                                   "metrics.prom", "checkpoints",    "tensorboard",           "deltas"};
 
 static int refuse_kept(const char *path, const char *directory, const char *name) {
     char *input;
@@ -20,11 +21,31 @@ static int refuse_kept(const char *path, const char *directory, const char *name
     return status;
 }
 
+/* The file, and those of single nodes that it joins (checkpoint.files: node), which lie beside it. */
+static int refuse_checkpoint(const char *path, const char *file) {
+    const char *slash = strrchr(file, '/');
+    const int folder = slash ? (int)(slash + 1 - file) : 0;
+    int status = output_refuse_input(path, file, "the checkpoint");
+    for (int node = 0, there = true; there && !status; node++) {
+        char *part;
+        if (asprintf(&part, "%.*spart_%05d.h5", folder, file, node) < 0)
+            return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+        there = access(part, F_OK) == 0;
+        status = output_refuse_input(path, part, "a part of the checkpoint");
+        free(part);
+    }
+    return status;
+}
+
 int outputs_verify(const char *option, const char *path, const char *given) {
-    struct stat about;
+    char *file;
     TRY(output_verify(option, path));
-    if (!stat(given, &about) && !S_ISDIR(about.st_mode))
-        return output_refuse_input(path, given, "the checkpoint");
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) TRY(refuse_kept(path, given, kept[i]));
-    return GDN_OK;
+    if (checkpoint_resolve(given, &file)) { /* a run without one; else whoever reads it says so */
+        gdn_failure_clear();
+        return GDN_OK;
+    }
+    int status = refuse_checkpoint(path, file);
+    free(file);
+    return status;
 }

@@ -34,6 +34,7 @@ like_this() {
     [ -z "${SLURM_JOB_ACCOUNT:-}" ] || words+=(--account="$SLURM_JOB_ACCOUNT")
     [ -z "${SLURM_NTASKS_PER_NODE:-}" ] || words+=(--ntasks-per-node="$SLURM_NTASKS_PER_NODE")
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || words+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
+    [ -z "${SLURM_CPUS_PER_GPU:-}" ] || words+=(--cpus-per-gpu="$SLURM_CPUS_PER_GPU")
     if [[ $other != *" --gres"* && $other != *" --gpus"* && $other != *" -G"* ]]; then gpus; fi
     if [[ $other != *" --mem"* ]]; then memory; fi
     read -ra more <<< "$other"

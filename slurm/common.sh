@@ -24,7 +24,7 @@
 #   GDN_CONTAINER_OPTIONS  more words for it: "--nv --bind /scratch", "--container-mounts=/scratch:/scratch"
 #
 # A job ends with gdn's status (0 finished, 1 internal error, 2 bad input, 4 nothing saved, 5 diverged), or
-#   3    stopped on request, and RUN/hold says that it shall stay so; or the job cannot be requeued
+#   3    stopped on request, and RUN/hold says that it shall stay so; or at train.stop_at; or the job cannot be requeued
 #   10   GDN_IDLE starts in a row have added no checkpoint
 #   127  there is no srun or mpirun
 #   128+n  the job was cancelled
@@ -69,14 +69,18 @@ gdn_tell_end() {
 
 gdn_load_modules() {
     [ -n "${GDN_MODULES_LOAD:-}" ] || return 0
-    local init
+    local init status=0
+    # Code of others, which is not written for these: an unset variable would end the job without a word.
+    set +euo pipefail
     for init in /etc/profile.d/{modules,lmod,z00_lmod}.sh; do
         # shellcheck disable=SC1090
         if ! declare -F module > /dev/null && [ -r "$init" ]; then . "$init"; fi
     done
     declare -F module > /dev/null || gdn_fail "GDN_MODULES_LOAD is '$GDN_MODULES_LOAD', but this node has no command 'module'"
     # shellcheck disable=SC2086
-    module load $GDN_MODULES_LOAD || gdn_fail "modules '$GDN_MODULES_LOAD' cannot be loaded"
+    module load $GDN_MODULES_LOAD || status=$?
+    set -euo pipefail
+    [ "$status" -eq 0 ] || gdn_fail "modules '$GDN_MODULES_LOAD' cannot be loaded"
 }
 
 # Of a source tree, of an installation (PREFIX/bin beside PREFIX/share/gdn), or whatever PATH has.
@@ -105,7 +109,8 @@ gdn_find_ranks() {
     elif [ "$gpus" -gt "$tasks" ]; then
         gdn_fail "this job has $gpus GPUs but $tasks task(s) on a node: sbatch --ntasks-per-node=$gpus, one rank for each GPU, or GDN_CARDS=any"
     elif [ "$gpus" -lt "$tasks" ]; then
-        gdn_ranks=$gpus gdn_cores=$((${gdn_cores:-1} * tasks / gpus))
+        gdn_ranks=$gpus gdn_cores=${SLURM_CPUS_PER_GPU:-$((${gdn_cores:-1} * tasks / gpus))}
+        unset SLURM_CPUS_PER_GPU # srun would have it beside --cpus-per-task
         gdn_say "$gpus GPU(s) and $tasks tasks on a node: $gdn_ranks rank(s) there, one for each GPU, with $gdn_cores core(s) each"
     fi
 }
@@ -168,10 +173,26 @@ gdn_idle_starts() {
 
 gdn_note_start() {
     local how=submitted
-    if [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || [ -n "${GDN_CHAIN_LINK:-}" ]; then how=continued; fi
+    if gdn_is_continued; then how=continued; fi
     mkdir -p "$GDN_RUN"
     if [ $how = continued ]; then gdn_stop_idle; fi
     echo "`date +%FT%T` $how job $SLURM_JOB_ID start ${SLURM_RESTART_COUNT:-0} at `gdn_latest`" >> "$GDN_RUN/starts.log"
+}
+
+# Whether this run has another checkpoint than when it was submitted: then it goes on from that, whatever its options said of the start.
+gdn_has_gone_on() {
+    [ -e "$GDN_RUN/starts.log" ] || return 1
+    awk -v latest="`gdn_latest`" '$2 == "submitted" { at = $NF } END { exit !(at != "" && at != latest) }' "$GDN_RUN/starts.log"
+}
+
+gdn_is_continued() { [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || [ -n "${GDN_CHAIN_LINK:-}" ]; }
+
+# Whether this start has come to train.stop_at, where each further one would stop at once.
+gdn_is_there() {
+    local last
+    [ -n "$gdn_trained" ] || return 1
+    last=`grep -E '"event":"(stop|signal)"' "$GDN_RUN/metrics.jsonl" 2> /dev/null | tail -n 1` || last=
+    [[ $last == *'"reason":"train.stop_at"'* ]]
 }
 
 gdn_stop_idle() {
@@ -261,7 +282,8 @@ gdn_begin() {
 
 gdn_train() {
     local -a command=("$gdn_config" --run-dir "$GDN_RUN" ${gdn_options[@]+"${gdn_options[@]}"})
-    gdn_status=0
+    gdn_status=0 gdn_trained=
+    if gdn_is_continued && gdn_has_gone_on; then command+=(--resume auto); fi # behind a --resume PATH or none of the first start
     if [ -z "$gdn_asked" ] && [ "${GDN_CHECK:-1}" != 0 ]; then gdn_pass "$1" check "${command[@]}" || gdn_status=$?; fi
     if [ "$gdn_status" -ne 0 ] && ! gdn_is_killed "$gdn_status"; then
         gdn_say "the environment check ended with status $gdn_status"
@@ -271,6 +293,7 @@ gdn_train() {
     # Asked to stop during the check already, or a rank was lost in it: a start without progress.
     [ "$gdn_status" -eq 0 ] || return 0
     if [ -n "$gdn_asked" ]; then gdn_status=3; return; fi
+    gdn_trained=1
     gdn_pass "$1" train "${command[@]}" || gdn_status=$?
     gdn_say "training ended with status $gdn_status at `gdn_latest`, `date '+%F %T'`"
 }
@@ -279,6 +302,10 @@ gdn_continues() {
     if [ "$gdn_status" -ne 3 ] && ! gdn_is_killed "$gdn_status"; then return 1; fi
     if [ "$gdn_status" -eq 3 ] && [ -e "$GDN_RUN/hold" ]; then
         gdn_say "$GDN_RUN/hold is there: not going on; remove it and submit again to do so"
+        return 1
+    fi
+    if [ "$gdn_status" -eq 3 ] && gdn_is_there; then
+        gdn_say "the run is at train.stop_at: not going on; submit again with another to do so"
         return 1
     fi
     # Cancelled, preempted or out of time: what becomes of the job is decided already.

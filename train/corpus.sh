@@ -112,7 +112,7 @@ join_texts() { # the files of the package that the input lists, less those in $s
 
 make_kernel() { # DIRECTORY
     local package
-    package=$(apt-cache depends linux-doc 2> /dev/null | sed -n 's/.*Depends: *\(linux-doc-[0-9.]*\).*/\1/p' | head -n 1)
+    package=$(apt-cache depends linux-doc 2> /dev/null | sed -n 's/.*Depends: *\(linux-doc-[0-9.]*\).*/\1/p' | head -n 1) || package=
     fetch "${package:-linux-doc}"
     (cd "$scratch/package" && find usr/share/doc/linux-doc*/Documentation -type f -name '*.gz' ! -name '*.svg.gz') |
         LC_ALL=C sort > "$scratch/files"

@@ -23,9 +23,7 @@ done_steps() {
     echo $((10#${latest#step_}))
 }
 
-# Open MPI gives each of two ranks a core of its own, and gdn then a thread to each. With one core only they take turns.
 launch=(mpirun -n 2)
-if [ "$(nproc)" -lt 2 ]; then launch+=(--oversubscribe); fi
 # Ctrl-C saves a checkpoint after the step in progress: mpirun kills later than that, even on a slow machine. It would also take
 # twice these seconds to end after the stop below, so that goes without.
 patient=(--mca odls_base_sigkill_timeout 60)
@@ -36,6 +34,12 @@ if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_
 
 say "What is needed"
 if command -v apt-get > /dev/null; then train/setup.sh; fi # elsewhere CMake says what is missing
+
+# Open MPI gives each of two ranks a core of its own, and gdn then a thread to each. With one core only, of two threads or one, they take turns.
+"${launch[@]}" true > /dev/null 2>&1 || launch+=(--oversubscribe)
+# -q: without it mpirun reports any status but 0 in a dozen lines that look like a crash. Later versions than 4 have no such option.
+quiet=()
+if mpirun --version 2> /dev/null | grep -q '(Open MPI) 4\.'; then quiet=(-q); fi
 
 say "Build: build/gdn"
 if [ ! -f build/CMakeCache.txt ]; then
@@ -54,9 +58,8 @@ if [ "$(done_steps)" -ge "$steps" ]; then
 else
     if [ "$(done_steps)" -lt $half ]; then
         say "Training, to be stopped after $half of $steps steps: status 3 says that a checkpoint was saved"
-        # -q: without it mpirun reports any status but 0 in a dozen lines that look like a crash.
         status=0
-        show "${launch[@]}" -q "${train[@]}" --set train.stop_at=$half || status=$?
+        show "${launch[@]}" ${quiet[@]+"${quiet[@]}"} "${train[@]}" --set train.stop_at=$half || status=$?
         if [ $status -ne 3 ]; then
             echo "quickstart.sh: training ended with status $status, not 3; without -q mpirun says more" >&2
             exit 1

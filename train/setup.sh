@@ -45,6 +45,13 @@ if [ ${#missing[@]} -eq 0 ]; then
     echo "setup.sh: all ${#packages[@]} packages are installed"
     exit 0
 fi
+if [[ " ${missing[*]} " == *" cmake "* ]]; then
+    candidate=$(apt-cache policy cmake 2> /dev/null | sed -n 's/^ *Candidate: *\([0-9].*\)/\1/p') || candidate= # as where there are no lists yet
+    if [ -n "$candidate" ] && dpkg --compare-versions "$candidate" lt 3.25; then
+        echo "setup.sh: CMake 3.25 or newer is needed, and this system's packages have $candidate: Debian 12, Ubuntu 24.04 or newer is expected" >&2
+        exit 1
+    fi
+fi
 echo "setup.sh: installing ${missing[*]}"
 
 as_root=()

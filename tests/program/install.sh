@@ -49,7 +49,8 @@ for page in $leads; do [ -s "$share/doc/gdn/$page" ] || fail "$share/doc/gdn: no
 
 # Completion, as an interactive bash asks for it, where a command may fail: LINE, then all that is offered.
 set +e +o pipefail
-. "$share/bash-completion/completions/gdn"
+load() { . "$share/bash-completion/completions/gdn"; } # in a function, as bash-completion does
+load
 offers() {
     COMP_LINE="$gdn $1" COMP_POINT=${#COMP_LINE} COMPREPLY=()
     read -ra COMP_WORDS <<< "$COMP_LINE"

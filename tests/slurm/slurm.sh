@@ -118,6 +118,10 @@ done
 SLURM_JOB_ID=1 expect 2 bash "$SOURCE/slurm/sweep.sh" 2> by_hand.out
 grep -q "a configuration is missing" by_hand.out || fail "sweep.sh: $(cat by_hand.out)"
 
+# Cores as they were asked for each GPU; and where a start by `submitted` has its own checkpoint since.
+[ "$(SLURM_JOB_ID=1 SLURM_GPUS_ON_NODE=2 SLURM_NTASKS_PER_NODE=4 SLURM_CPUS_PER_GPU=8 GDN_CARDS=each bash -c '. "$1"; gdn_find_ranks; echo "$gdn_ranks $gdn_cores ${SLURM_CPUS_PER_GPU:-}"' - "$SOURCE/slurm/common.sh" | tail -n 1)" = "2 8 " ] ||
+    fail "not 2 ranks with 8 cores"
+
 # Back in the queue, a job ends at once, though Slurm's TERM may come before it waits for that, or instead of the command's answer.
 for answer in true false; do
     status=0
@@ -128,7 +132,7 @@ done
 # ------------------------------------------------------------------------------------- all at once
 submit reference multi "${two[@]}" --
 reference=$job
-submit preempted multi "${two[@]}" --
+submit preempted multi "${two[@]}" -- --resume none --data-changed accept # of which the first is for the first start alone, the second not for gdn check
 preempted=$job
 at preempted 120 scancel --signal=USR2 --batch "$preempted" # as --signal=B:USR2@… does before the time limit
 export GDN_CHECK=0 # it takes a while where all start at once
@@ -164,6 +168,8 @@ installed cardless
 installed few_cards --gpus-per-node=2 --cpus-per-task=2
 installed many_cards --gpus-per-node=2 --ntasks-per-node=1
 
+submit halted single --nodes=1 --ntasks=2 -- --set train.stop_at=5
+halted=$job
 submit killed multi "${two[@]}" --
 killed=$job
 at killed 120 kill_rank killed
@@ -213,7 +219,7 @@ chmod +x bin/apptainer
 printf '# rates\ntrain.lr=0.001\n\n  train.lr=0.002 train.steps=30\ntrain.steps=500\n' > sweep.txt
 (
     # shellcheck disable=SC2317
-    module() { echo "module $*"; }
+    module() { echo "module $*$nothing_has_set_this"; }
     export -f module
     export PATH=$PWD/bin:$PATH GDN_SWEEP=sweep.txt GDN_CONTAINER=image.sif GDN_CONTAINER_OPTIONS="--nv --bind /scratch" GDN_MODULES_LOAD="mpi/4 hdf5"
     export GDN_CHECK=1
@@ -252,6 +258,10 @@ out_says stopped "training ended with status 3 at step_"
 grep -q '"reason":"stop file"' stopped/metrics.jsonl || fail "no event of the stop file"
 [ ! -e stopped/stop ] || fail "the stop file is still there"
 same_as_reference stopped
+
+ended halted "$halted" FAILED 3
+out_says halted "the run is at train.stop_at: not going on"
+expect 0 test "$(show "$halted" Restarts)" = 0
 
 ended cancelled "$cancelled" CANCELLED 3
 out_says cancelled "signal TERM"

@@ -25,10 +25,12 @@ struct settings {
     double max_skew;      /* seconds */
 };
 
-enum { KEY_BANDWIDTH = 256, KEY_SKEW };
+enum { KEY_BANDWIDTH = 256, KEY_SKEW, KEY_DATA_CHANGED };
 
 static int take_option(int key, const char *value, void *input) {
     struct settings *s = input;
+    bool accept; /* it does not matter here */
+    if (key == KEY_DATA_CHANGED) return options_data_changed(value, &accept);
     if (key == KEY_SKEW) return options_real("--most-skew", value, 0, 1e9, &s->max_skew);
     return options_real("--least-bandwidth", value, 1, 1e24, &s->min_bandwidth);
 }
@@ -36,6 +38,8 @@ static int take_option(int key, const char *value, void *input) {
 static const struct argp_option own[] = {
     {"least-bandwidth", KEY_BANDWIDTH, "X", 0,
      "bytes a second that each rank must reach in sums over every axis (default: any)", 0},
+    {"data-changed", KEY_DATA_CHANGED, "refuse|accept", 0,
+     "as for gdn train, which decides by it; nothing is looked at for it", 0},
     {"most-skew", KEY_SKEW, "SECONDS", 0, "that clocks may be apart (default 2)", 0},
     {0},
 };

@@ -192,6 +192,12 @@ int options_real(const char *option, const char *text, double min, double max, d
                     min, max);
 }
 
+int options_data_changed(const char *text, bool *accept) {
+    *accept = !strcmp(text, "accept");
+    if (*accept || !strcmp(text, "refuse")) return GDN_OK;
+    return gdn_fail(GDN_INPUT, "--data-changed '%.100s': refuse or accept is expected", text);
+}
+
 int options_format(const char *name, const struct token_format **out) {
     char list[FORMAT_LIST];
     *out = token_format_named(name);

@@ -56,6 +56,9 @@ void options_free(struct options *options);
 int options_long(const char *option, const char *text, long min, long max, long *out);
 int options_real(const char *option, const char *text, double min, double max, double *out);
 
+/* --data-changed refuse|accept. GDN_INPUT for another word. */
+int options_data_changed(const char *text, bool *accept);
+
 /* The token format that --format names. GDN_INPUT, with all names, where there is none. */
 int options_format(const char *name, const struct token_format **out);
 

@@ -33,9 +33,7 @@ struct arguments {
 static int take(int key, const char *value, void *input) {
     struct arguments *given = input;
     (void)key;
-    given->accept_data = !strcmp(value, "accept");
-    if (given->accept_data || !strcmp(value, "refuse")) return 0;
-    return gdn_fail(GDN_INPUT, "--data-changed '%.100s': refuse or accept is expected", value);
+    return options_data_changed(value, &given->accept_data);
 }
 
 static const struct command_line line = {

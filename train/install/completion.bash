@@ -3,7 +3,7 @@
 # from the help of the very program that is being typed, so it is never behind it. Installed programs have it at once where the
 # package bash-completion is; else, and for a build: `. train/install/completion.bash`, then `build/gdn tr<Tab>`.
 
-declare -A _gdn_helps # what a program answered, by its path, time of change and words
+declare -gA _gdn_helps # (global: bash-completion reads this file in a function) what a program answered, by its path, time of change and words
 
 _gdn_help() { # PROGRAM [WORD …]: the text of --help, in $_gdn_text
     local key

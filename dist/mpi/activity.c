@@ -43,10 +43,10 @@ void activity_renew(void) {
 }
 
 void activity_phase(enum run_phase phase, int64_t step) {
+    activity_renew(); /* first: no look is to see the new phase with the time of the one before */
     PUT(phase, (int)phase);
     PUT(step, step);
     own->waited = 0;
-    activity_renew();
 }
 
 void activity_action(const void *action, activity_describe *describe) {

@@ -31,7 +31,8 @@ static void progress_metrics(struct prometheus *p, const struct monitor *m) {
     prometheus_value(p, "gdn_step", "gauge", "Optimiser steps done.", (double)last->step + 1);
     prometheus_value(p, "gdn_planned_steps", "gauge", "Steps that the run is to have.",
                      (double)config->train.steps);
-    prometheus_value(p, "gdn_tokens_total", "counter", "Tokens that the run was trained on.",
+    /* no counter: a start after a crash goes on from an older step */
+    prometheus_value(p, "gdn_tokens_total", "gauge", "Tokens that the run was trained on.",
                      (double)m->run->position.tokens);
     prometheus_value(p, "gdn_loss", "gauge", "Training loss of the last step, with its regularisers.",
                      last->loss);

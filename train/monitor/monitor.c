@@ -114,7 +114,7 @@ static void raise_alerts(struct monitor *m) {
         .value = {[ALERT_LATENCY] = f->p95,
                   [ALERT_THROUGHPUT] = f->tokens_per_second,
                   [ALERT_SHARE] = f->connection_share,
-                  [ALERT_USE] = f->active ? f->effective / f->active : NAN},
+                  [ALERT_USE] = m->measured ? m->effective / m->measured : NAN},
     };
     struct alert alert[ALERT_RULES];
     int count = alerts_look(&m->alerts, &look, alert);
@@ -134,7 +134,7 @@ static void raise_alerts(struct monitor *m) {
 
 static bool left_out(const struct run *run, const struct step_report *report) {
     bool spike = run->spikes.last.kind != SPIKE_NONE && run->config.spikes.action != SPIKE_REPORT;
-    return spike || !isfinite(report->grad_norm);
+    return spike || !report->counted || !isfinite(report->grad_norm);
 }
 
 /* A step that repeats one of before, or left the weights as they were, has brought the run no further. */

@@ -1,6 +1,7 @@
 #include "train/records/prometheus.h"
 
 #include "kernels/base/status.h"
+#include "kernels/base/utf8.h"
 #include "train/config/number.h"
 
 #include <errno.h>
@@ -13,12 +14,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* run="…" with backslashes, quotes and newlines escaped, as the format wants it. */
+/* run="…" with backslashes, quotes and newlines escaped, as the format wants it, and U+FFFD for what is no
+ * UTF-8. */
 static bool write_label(const char *value, char *out, size_t size) {
     size_t used = (size_t)snprintf(out, size, "run=\"");
-    for (; *value && used + 3 < size; value++) {
+    const char *end = value + strlen(value);
+    while (value < end && used + 6 < size) { /* with room for a character of four bytes and the end */
+        const size_t width = utf8_bytes(value, (size_t)(end - value));
         if (strchr("\\\"\n", *value)) out[used++] = '\\';
-        out[used++] = *value == '\n' ? 'n' : *value;
+        const char *written = *value == '\n' ? "n" : width ? value : "\xef\xbf\xbd";
+        for (size_t i = 0; i < (width ? width : 3); i++) out[used++] = written[i];
+        value += width ? width : 1;
     }
     out[used++] = '"';
     out[used] = 0;

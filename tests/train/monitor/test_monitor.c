@@ -323,8 +323,8 @@ static void a_file_can_be_removed(void **state) {
 static void labels_are_escaped(void **state) {
     (void)state;
     struct prometheus p;
-    assert_int_equal(prometheus_open(&p, "a\\b\"c\nd", 1), 0);
-    assert_string_equal(p.run, "run=\"a\\\\b\\\"c\\nd\"");
+    assert_int_equal(prometheus_open(&p, "a\\b\"c\nd\u00e9\xff", 1), 0);
+    assert_string_equal(p.run, "run=\"a\\\\b\\\"c\\nd\u00e9\ufffd\"");
     prometheus_begin(&p);
     prometheus_value(&p, "gdn_up", "gauge", "Whether.", 1);
     assert_int_equal(prometheus_write(&p), -1); /* there is no such directory */

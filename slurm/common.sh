@@ -110,7 +110,6 @@ gdn_find_ranks() {
         gdn_fail "this job has $gpus GPUs but $tasks task(s) on a node: sbatch --ntasks-per-node=$gpus, one rank for each GPU, or GDN_CARDS=any"
     elif [ "$gpus" -lt "$tasks" ]; then
         gdn_ranks=$gpus gdn_cores=${SLURM_CPUS_PER_GPU:-$((${gdn_cores:-1} * tasks / gpus))}
-        unset SLURM_CPUS_PER_GPU # srun would have it beside --cpus-per-task
         gdn_say "$gpus GPU(s) and $tasks tasks on a node: $gdn_ranks rank(s) there, one for each GPU, with $gdn_cores core(s) each"
     fi
 }
@@ -213,7 +212,10 @@ gdn_is_killed() { [ "$1" -gt 128 ] && [ "$1" -le 192 ]; }
 gdn_srun() {
     gdn_need srun "Slurm's commands must be in PATH there"
     local -a ranks=()
-    if [ -n "$gdn_cores" ]; then ranks=(--cpus-per-task="$gdn_cores"); fi
+    if [ -n "$gdn_cores" ]; then
+        ranks=(--cpus-per-task="$gdn_cores")
+        unset SLURM_CPUS_PER_GPU # srun would have both; it remains for a chain's next link
+    fi
     if [ -n "$gdn_ranks" ]; then ranks+=(--ntasks="$((gdn_ranks * SLURM_JOB_NUM_NODES))" --ntasks-per-node="$gdn_ranks"); fi
     exec srun --mpi="${GDN_MPI:-pmix}" --kill-on-bad-exit=1 ${ranks[@]+"${ranks[@]}"} \
         ${launch_options[@]+"${launch_options[@]}"} "${gdn_program[@]}" "$@"

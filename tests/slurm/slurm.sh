@@ -118,9 +118,14 @@ done
 SLURM_JOB_ID=1 expect 2 bash "$SOURCE/slurm/sweep.sh" 2> by_hand.out
 grep -q "a configuration is missing" by_hand.out || fail "sweep.sh: $(cat by_hand.out)"
 
-# Cores as they were asked for each GPU; and where a start by `submitted` has its own checkpoint since.
-[ "$(SLURM_JOB_ID=1 SLURM_GPUS_ON_NODE=2 SLURM_NTASKS_PER_NODE=4 SLURM_CPUS_PER_GPU=8 GDN_CARDS=each bash -c '. "$1"; gdn_find_ranks; echo "$gdn_ranks $gdn_cores ${SLURM_CPUS_PER_GPU:-}"' - "$SOURCE/slurm/common.sh" | tail -n 1)" = "2 8 " ] ||
-    fail "not 2 ranks with 8 cores"
+# Cores as they were asked for each GPU: a chain's next link has the variable, srun has not.
+mkdir stand_in
+printf '#!/bin/bash\necho "$* ${SLURM_CPUS_PER_GPU:-}"\n' > stand_in/srun
+chmod +x stand_in/srun
+cores=$(SLURM_JOB_ID=1 SLURM_GPUS_ON_NODE=2 SLURM_NTASKS_PER_NODE=4 SLURM_JOB_NUM_NODES=1 SLURM_CPUS_PER_GPU=8 GDN_CARDS=each PATH=$PWD/stand_in:$PATH \
+    bash -c '. "$1"; gdn_find_ranks; launch_options=() gdn_program=(program); echo "$gdn_ranks $gdn_cores $SLURM_CPUS_PER_GPU"; gdn_srun' - "$SOURCE/slurm/common.sh" | tail -n 2)
+[ "${cores%%$'\n'*}" = "2 8 8" ] || fail "not 2 ranks with 8 cores: $cores"
+[[ ${cores#*$'\n'} == *" --cpus-per-task=8 --ntasks=2 --ntasks-per-node=2 program " ]] || fail "srun is given $cores"
 
 # Back in the queue, a job ends at once, though Slurm's TERM may come before it waits for that, or instead of the command's answer.
 for answer in true false; do

@@ -103,11 +103,8 @@ static int verify_output(const struct documents_options *options) {
     if (!tokenizer->file) return GDN_OK;
     TRY(refuse(options, (const char *const[]){tokenizer->name}, 1, "the tokenizer"));
     if (!tokenizer->configuration) return GDN_OK;
-    const char *slash = strrchr(tokenizer->name, '/');
-    char *beside;
-    if (asprintf(&beside, "%.*stokenizer_config.json", slash ? (int)(slash + 1 - tokenizer->name) : 0,
-                 tokenizer->name) < 0)
-        return gdn_fail(GDN_INTERNAL, "no memory for a path");
+    char *beside = carried_configuration_path(tokenizer->name);
+    if (!beside) return gdn_fail(GDN_INTERNAL, "no memory for a path");
     int status = refuse(options, (const char *const[]){beside}, 1, "the tokenizer's configuration");
     free(beside);
     return status;

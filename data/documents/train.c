@@ -10,6 +10,7 @@
 #include "data/documents/words.h"
 #include "data/output_tokens.h"
 #include "data/tokenizer/byte_level.h"
+#include "data/tokenizer/carried.h"
 #include "data/tokenizer/characters.h"
 #include "data/tokenizer/pairs.h"
 
@@ -257,8 +258,7 @@ static int configuration_path(const char *path, char **out) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     *out = NULL;
     if (strcmp(name, own)) return GDN_OK;
-    if (asprintf(out, "%.*stokenizer_config.json", (int)(name - path), path) < 0)
-        return *out = NULL, gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+    if (!(*out = carried_configuration_path(path))) return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
     if (!access(*out, F_OK)) free(*out), *out = NULL;
     return GDN_OK;
 }

@@ -20,15 +20,20 @@ static int read_file(const char *path, char **out) {
     return whole ? GDN_OK : gdn_fail(GDN_INPUT, "%s is no JSON: it has a NUL byte", path);
 }
 
-int carried_read(const char *name, struct carried *out) {
-    const char *slash = strrchr(name, '/');
+char *carried_configuration_path(const char *file) {
+    const char *slash = strrchr(file, '/');
     char *path;
+    return asprintf(&path, "%.*stokenizer_config.json", slash ? (int)(slash + 1 - file) : 0, file) < 0 ? NULL
+                                                                                                       : path;
+}
+
+int carried_read(const char *name, struct carried *out) {
     *out = (struct carried){.name = strdup(name)};
     if (!out->name) return gdn_fail(GDN_INTERNAL, "%s: no memory", name);
     if (!strcmp(name, "bytes")) return GDN_OK;
     TRY(read_file(name, &out->file));
-    if (asprintf(&path, "%.*stokenizer_config.json", slash ? (int)(slash + 1 - name) : 0, name) < 0)
-        return gdn_fail(GDN_INTERNAL, "%s: no memory", name);
+    char *path = carried_configuration_path(name);
+    if (!path) return gdn_fail(GDN_INTERNAL, "%s: no memory", name);
     int status = access(path, F_OK) ? GDN_OK : read_file(path, &out->configuration);
     free(path);
     return status;

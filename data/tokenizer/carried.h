@@ -16,6 +16,10 @@ struct carried {
 int carried_read(const char *name, struct carried *out);
 void carried_free(struct carried *carried);
 
+/* The path of a tokenizer_config.json beside a tokenizer's file, there or not; free() it. NULL without
+ * memory. */
+char *carried_configuration_path(const char *file);
+
 /* The same of files that are at hand; `where` they are from is the name. File NULL: none, and `out` is zeros.
  * GDN_INTERNAL without memory. */
 int carried_take(const char *where, const char *file, const char *configuration, struct carried *out);

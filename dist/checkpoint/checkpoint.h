@@ -121,6 +121,10 @@ int checkpoint_find(const struct mesh *mesh, const char *directory, FILE *log, s
 /* Whether any checkpoint directory exists below `directory`. Not collective. */
 bool checkpoint_any(const char *directory);
 
+/* The path of a node's file beside a checkpoint.h5 (checkpoint.files: node), there or not; free() it. NULL
+ * without memory. */
+char *checkpoint_part(const char *path, int node);
+
 /* Turns what a user gives (a checkpoint.h5, a step_N directory, a run directory, its folder `checkpoints`, or
  * a file `latest` or `best` in that) into a checkpoint.h5's path; free() it. Whether that is whole is not
  * looked at. Not collective. GDN_INPUT naming what was looked for. */

@@ -20,6 +20,12 @@ static void part_name(int node, char name[FILE_PART_NAME]) {
     snprintf(name, FILE_PART_NAME, "part_%05d.h5", node);
 }
 
+char *checkpoint_part(const char *path, int node) {
+    char name[FILE_PART_NAME];
+    part_name(node, name);
+    return part_path(path, name);
+}
+
 /* ------------------------------------------------------------------------------------------- nodes */
 
 static int split(const struct mesh *mesh, int color, struct file_group *out) {

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "data/output.h"
@@ -23,13 +22,10 @@ static int refuse_kept(const char *path, const char *directory, const char *name
 
 /* The file, and those of single nodes that it joins (checkpoint.files: node), which lie beside it. */
 static int refuse_checkpoint(const char *path, const char *file) {
-    const char *slash = strrchr(file, '/');
-    const int folder = slash ? (int)(slash + 1 - file) : 0;
     int status = output_refuse_input(path, file, "the checkpoint");
     for (int node = 0, there = true; there && !status; node++) {
-        char *part;
-        if (asprintf(&part, "%.*spart_%05d.h5", folder, file, node) < 0)
-            return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
+        char *part = checkpoint_part(file, node);
+        if (!part) return gdn_fail(GDN_INTERNAL, "%s: no memory", path);
         there = access(part, F_OK) == 0;
         status = output_refuse_input(path, part, "a part of the checkpoint");
         free(part);

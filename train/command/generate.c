@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "data/format.h"
 #include "dist/mesh/mesh.h"
 #include "kernels/base/status.h"
 #include "model/model.h"
@@ -13,7 +12,7 @@
 #include "train/command/json_line.h"
 #include "train/command/options.h"
 #include "train/command/saved_model.h"
-#include "train/command/utf8_stream.h"
+#include "train/command/speech.h"
 #include "train/command/writing.h"
 
 enum key {
@@ -166,104 +165,9 @@ static const struct command_line line = {
     .max = 1,
 };
 
-static int read_ids(const char *prompt, int32_t *token, long *count) {
-    for (char *end; *(prompt += strspn(prompt, " ,\t\n")); prompt = end) {
-        errno = 0;
-        long id = strtol(prompt, &end, 10);
-        if (end == prompt || errno || id < 0 || id > INT32_MAX)
-            return gdn_fail(GDN_INPUT, "--prompt '%s': token ids separated by blanks are expected with --ids",
-                            prompt);
-        token[(*count)++] = (int32_t)id;
-    }
-    return GDN_OK;
-}
-
-/* What there is between text and tokens; `words` is opened where it is known. */
-struct speech {
-    struct run_tokenizer known;
-    struct tokenizer *words; /* NULL: not known */
-    struct utf8_stream stream;
-};
-
-static bool is_text(const struct speech *speech) {
-    return speech->words;
-}
-
-static int open_speech(const struct saved_model *saved, struct speech *out) {
-    const struct mesh alone = mesh_alone();
-    TRY(run_tokenizer_open(&saved->config, &alone, &saved->tokenizer, saved->path, &out->known));
-    return out->known.carried.name ? carried_open(&out->known.carried, &out->words) : GDN_OK;
-}
-
-static void close_speech(struct speech *speech) {
-    tokenizer_close(speech->words);
-    run_tokenizer_free(&speech->known);
-}
-
-/* Starts from the end of a document before, where its token is known: of a tokenizer that has one, and in
- * token files of the vocabulary that `gdn data write` makes of bytes. */
-static int start_document(const struct saved_model *saved, const struct speech *speech,
-                          struct sequence *text) {
-    const struct config *c = &saved->config;
-    if (is_text(speech) && speech->known.bytes.separator >= 0) {
-        text->token[text->count++] = speech->known.bytes.separator;
-        return GDN_OK;
-    }
-    if (is_text(speech))
-        return gdn_fail(GDN_INPUT,
-                        "--prompt is empty: no token of %s is known to stand between documents; "
-                        "give a beginning",
-                        speech->known.carried.name);
-    if (c->model.vocab_size != TEXT_SEPARATOR + 1)
-        return gdn_fail(GDN_INPUT,
-                        "--prompt is empty: with a vocabulary of %d tokens that are not known to be bytes, "
-                        "none is known to begin a document; give one or more ids",
-                        c->model.vocab_size);
-    text->token[text->count++] = TEXT_SEPARATOR;
-    return GDN_OK;
-}
-
-/* As training reads a document's beginning. */
-static int read_words(const char *prompt, const struct speech *speech, struct sequence *text, long room) {
-    struct encoder *encoder;
-    struct ids ids = {0};
-    TRY(encoder_create(speech->words, &encoder));
-    int status = encoder_encode(encoder, prompt, strlen(prompt), false, &ids);
-    encoder_free(encoder);
-    if (!status && ids.count > room) /* a tokenizer may lengthen a text */
-        status = gdn_fail(GDN_INPUT, "--prompt: it is %ld tokens, and at most %ld are expected of %zu bytes",
-                          ids.count, room, strlen(prompt));
-    for (long i = 0; i < ids.count && !status; i++) text->token[text->count++] = ids.id[i];
-    ids_free(&ids);
-    return status;
-}
-
-/* Tokens that a prompt has at most: each of its characters may become several. */
-static long prompt_room(const struct settings *s) {
-    return 4 * (long)strlen(s->prompt) + 16;
-}
-
-/* The prompt as tokens. */
-static int read_prompt(const struct settings *s, const struct saved_model *saved, const struct speech *speech,
-                       struct sequence *text) {
-    int vocab = saved->config.model.vocab_size;
-    if (s->ids)
-        TRY(read_ids(s->prompt, text->token, &text->count));
-    else
-        TRY(read_words(s->prompt, speech, text, prompt_room(s)));
-    if (!text->count) TRY(start_document(saved, speech, text));
-    for (long i = 0; i < text->count; i++)
-        if (text->token[i] >= vocab)
-            return gdn_fail(GDN_INPUT,
-                            "--prompt: token %d at position %ld is outside the model's vocabulary of %d",
-                            text->token[i], i, vocab);
-    text->given = text->count;
-    return GDN_OK;
-}
-
 static int print_token(const struct settings *s, struct speech *speech, int32_t token) {
     size_t length;
-    const char *bytes = is_text(speech) ? token_bytes_at(&speech->known.bytes, token, &length) : NULL;
+    const char *bytes = speech_is_text(speech) ? token_bytes_at(&speech->known.bytes, token, &length) : NULL;
     if (s->json) return GDN_OK; /* printed at the end, whole */
     if (s->ids)
         printf("%d ", token);
@@ -273,20 +177,6 @@ static int print_token(const struct settings *s, struct speech *speech, int32_t 
         TRY(utf8_stream_put(&speech->stream, bytes, length, stdout));
     fflush(stdout); /* people watch it being written */
     return GDN_OK;
-}
-
-/* Tokens as the text they are; what separates documents is none. NULL without memory. */
-static json_t *text_json(const struct speech *speech, const int32_t *token, long count) {
-    struct text bytes = {0};
-    int status = text_reserve(&bytes, 1);
-    for (long i = 0; i < count && !status; i++) {
-        size_t length;
-        const char *piece = token_bytes_at(&speech->known.bytes, token[i], &length);
-        status = text_add(&bytes, piece, length);
-    }
-    json_t *string = status ? NULL : json_bytes(bytes.bytes, bytes.length);
-    text_free(&bytes);
-    return string;
 }
 
 static int print_json(const struct settings *s, const struct speech *speech, const struct sequence *text) {
@@ -299,7 +189,8 @@ static int print_json(const struct settings *s, const struct speech *speech, con
         }
     return json_print_line(json_pack(
         "{s:o, s:o, s:o}", "prompt", json_bytes(s->prompt, strlen(s->prompt)), "text",
-        is_text(speech) ? text_json(speech, added, text->count - text->given) : json_null(), "ids", ids));
+        speech_is_text(speech) ? speech_json(speech, added, text->count - text->given) : json_null(), "ids",
+        ids));
 }
 
 /* Whether a text ends with a token: another document's begins. */
@@ -349,7 +240,7 @@ static int generate(struct settings *s, const struct saved_model *saved, struct 
     TRY(leaving_prepare(&c->model, saved->path, &s->leaving));
     if (s->data && !s->format[0])
         return gdn_fail(GDN_INPUT, "--data %s tells what tokens are by its format: add --format", s->data);
-    if (!s->ids && !is_text(speech))
+    if (!s->ids && !speech_is_text(speech))
         return gdn_fail(
             GDN_INPUT,
             "%s carries no tokenizer, so its tokens are not known to be text: use --ids, or --set "
@@ -360,11 +251,12 @@ static int generate(struct settings *s, const struct saved_model *saved, struct 
     TRY(speculation_prepare(&c->model, ops, saved->path, &s->speculation));
     struct decoder *decoder = NULL;
     struct edge_set active = {0};
-    struct sequence text = {.token = malloc((size_t)(prompt_room(s) + s->length + 1) * sizeof *text.token)};
+    struct sequence text = {
+        .token = malloc((size_t)(speech_prompt_room(s->prompt) + s->length + 1) * sizeof *text.token)};
     struct candidate *work = malloc((size_t)c->model.vocab_size * sizeof *work);
     int status =
         text.token && work ? GDN_OK : gdn_fail(GDN_INTERNAL, "out of memory for %ld tokens", s->length);
-    if (!status) status = read_prompt(s, saved, speech, &text);
+    if (!status) status = speech_read_prompt(s->prompt, s->ids, saved, speech, &text);
     if (!status)
         status = gdn_fail_in(decoder_create(&c->model, &saved->table, &saved->state, ops, context,
                                             speculation_rows(&s->speculation), &decoder),
@@ -417,9 +309,9 @@ int cmd_generate(int argc, char **argv) {
             const struct ops *ops;
             status = saved_model_place(&saved, &mesh, stderr, &ops);
             struct speech speech = {.words = NULL};
-            if (!status) status = open_speech(&saved, &speech);
+            if (!status) status = speech_open(&saved, &speech);
             if (!status) status = generate(&s, &saved, &speech, ops);
-            close_speech(&speech);
+            speech_close(&speech);
             saved_model_free(&saved);
         }
     }

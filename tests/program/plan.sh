@@ -85,6 +85,10 @@ done
     match($0, /"run_seconds":[^,]*/) { run = substr($0, RSTART + 14, RLENGTH - 14) }
     END { exit !(step > 0 && run / step > 499.999 && run / step < 500.001) }' || fail "run_seconds is not 500 steps"
 
+# Which device's memory it is, where the configuration leaves that open.
+"$GDN" plan wide.yaml --flops 1e11 | grep -q '^device  *auto is planned as cpu' || fail "not told that auto is planned as cpu"
+"$GDN" plan wide.yaml --flops 1e11 --set device=cuda > cuda.txt && ! grep -q '^device' cuda.txt || fail "$(head cuda.txt)"
+
 # Settings of no effect are told, and others are not.
 "$GDN" plan wide.yaml --flops 1e11 --set model.num_layers=4 --set model.delta.distances=[1,4,5,9] --set train.warmup_steps=7 > notes
 grep -q "^note .*distances: 5, 9 of no effect: with 4 layers, the farthest source lies 4 back" notes && grep -q "^note .*warmup_steps: 7 is beyond train.steps: 2" notes ||

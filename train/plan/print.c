@@ -126,6 +126,8 @@ static void print_head(const struct plan *plan, FILE *out) {
     if (plan->config->mesh.tensor_pieces > 1 && plan->size[AXIS_TENSOR] > 1)
         fprintf(out, "; tensor sums in %d pieces", plan->config->mesh.tensor_pieces);
     fputc('\n', out);
+    if (plan->config->device == DEVICE_AUTO)
+        fprintf(out, "device    auto is planned as cpu; --set device=cuda plans GPUs\n");
     print_schedule(plan, out);
     fprintf(out, "step      %ld sequences of %d tokens; a data rank has %d micro-batch%s of %ld\n",
             batch_largest(train), train->sequence_length, plan->micro_batches,

@@ -161,7 +161,7 @@ int execute(struct executor *executor, struct step *step) {
     TRY(begin(x, step));
     int status = passes_or_recording(x);
     if (!status) status = update(x);
-    transport_finish(x->transport);
+    if (!status) transport_finish(x->transport); /* else others may never send what this rank waits for */
     activity_action(NULL, NULL); /* the list may be freed before another one is executed */
     if (!step->decide || status) add_up(x);
     if (!status) status = status_of(&x->e);

@@ -96,7 +96,9 @@ static int highest_source(const struct rule_config *settings) {
 /* Of one rule. */
 static const struct conflict *conflict_of(const struct model_config *config, const struct rule_entry *rule,
                                           int tensor, int sharing) {
-    static const char beyond[] = "a rule between layers names a layer that the model does not have";
+    static const char beyond[] = "a rule between layers names a layer that the model does not have",
+                      idle[] = "a rule between layers enters no layer, or has no source below those that "
+                               "it enters";
     static const struct conflict
         elsewhere = {"a rule between layers does not enter at this place",
                      {"model.rules[].kind", "model.rules[].place"}},
@@ -105,16 +107,20 @@ static const struct conflict *conflict_of(const struct model_config *config, con
                    {"model.rules[].kind", "model.rules[].place"}},
         no_layer = {beyond, {"model.rules[].layers", "model.num_layers"}},
         no_source = {beyond, {"model.rules[].sources", "model.num_layers"}},
-        idle = {
-            "a rule between layers enters no layer, or has no source below those that it enters",
-            {"model.rules[].sources", "model.rules[].distances", "model.rules[].layers", "model.num_layers"}};
+        idle_of_all = {idle,
+                       {"model.rules[].sources", "model.rules[].distances", "model.rules[].dilation",
+                        "model.rules[].period", "model.num_layers"}},
+        idle_of_listed = {idle,
+                          {"model.rules[].sources", "model.rules[].distances", "model.rules[].layers",
+                           "model.rules[].period"}};
     const struct conflict *own = NULL;
     if (!(rule->row->places >> rule->settings->place & 1)) return &elsewhere;
     if (highest_layer(rule->settings) >= config->num_layers) return &no_layer;
     if (highest_source(rule->settings) >= config->num_layers) return &no_source;
     if (enters_nowhere(config, rule)) return &nowhere;
     if (rule->row->conflict) own = rule->row->conflict(config, rule->settings, tensor, sharing);
-    return own || !is_idle(config, rule) ? own : &idle;
+    if (own || !is_idle(config, rule)) return own;
+    return rule->settings->num_layers ? &idle_of_listed : &idle_of_all;
 }
 
 /* A rule of several streams, number `at` of the list, has them for itself: what others read of them, and add

@@ -54,7 +54,11 @@ static void combinations_of_rules(void **state) {
     refused("model: {rules: [{kind: mix, form: gated, groups: 5}]}", NULL,
             "model.rules[0].groups: 5 (line 1)", "divides model.hidden_size", "model.hidden_size: 64", NULL);
     refused("model: {rules: [{kind: value, form: residual, layers: [0]}]}", NULL,
-            "model.rules[0].layers: [0]", "enters no layer", NULL);
+            "model.rules[0].layers: [0]", "enters no layer", "model.rules[0].period: 1", NULL);
+    refused("model: {rules: [{kind: lane}, {kind: dense, dilation: 9, period: 2}]}", NULL, "enters no layer",
+            "model.rules[1].dilation: 9", "model.rules[1].period: 2", "model.num_layers: 6", NULL);
+    refused("model: {rules: [{kind: mix, sources: [], distances: [9]}]}", NULL, "model.rules[0].sources: []",
+            "model.rules[0].distances: [9]", "model.rules[0].period: 1", "model.num_layers: 6", NULL);
     refused("model: {rules: [{kind: lane}, {kind: mix, sources: [6]}]}", NULL,
             "a layer that the model does not have", "model.rules[1].sources: [6]", "model.num_layers: 6",
             NULL);

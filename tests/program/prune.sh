@@ -127,12 +127,21 @@ same_weights early both
 
 # What the configuration said of connections that are gone is taken back, so that it can be read.
 expect 0 "$GDN" train shared.yaml --run-dir stored --set train.steps=1 --set delta_store.interval=1 --set delta_store.ratio=0.5 --set 'delta_store.layers=[0]' \
-    --set model.delta.distances=[1] > train.log 2>&1
+    --set model.delta.distances=[1] --set "train.groups=[{match: 'layers.*.delta.*', lr_scale: 2}, {match: '*.mlp.*', lr_scale: 3}]" > train.log 2>&1
 prune last.json stored --keep 0.75 --output last --by contribution # all but the embedding's into the first layer, the least, or that among them
 prune empty.json stored --keep 0 --output empty --by contribution
 for model in last empty; do [ "$(value $model.json kept_loss)" = "$(loss_of $model)" ] || fail "another loss: $(cat $model.json eval)"; done
 grep -q "interval: 0" <(sed -n '/^delta_store:/,/^[a-z]/p' empty/config.yaml) || fail "a plain transformer stores differences"
+grep -qF "groups: [{match: \"layers.*.delta.*\", lr_scale: 2.0}, {" last/config.yaml || fail "other groups: $(grep groups: last/config.yaml)"
 expect 0 "$GDN" train empty/config.yaml --run-dir plain --set train.steps=1 > train.log 2>&1
+
+# So is what it said of layers: settings follow theirs to its new number, and where fewer are left than stages there is one stage.
+expect 0 mpirun --oversubscribe -n 2 "$GDN" train shared.yaml --run-dir staged --set train.steps=1 --set mesh.pipeline=2 --set mesh.compress_boundary=0.5 \
+    --set "train.groups=[$(for l in 0 1 2 3; do printf "{match: 'layers.%d.*', lr_scale: %d}, " $l $((l + 2)); done){match: 'norm.*', lr_scale: 9}]" > train.log 2>&1
+prune staged.json staged --layers 3 --output staged_1
+expected="groups: [{match: \"layers.0.*\", lr_scale: $(($(value staged.json layers 0 layer) + 2)).0}, {match: \"norm.*\", lr_scale: 9.0}]"
+grep -qF "$expected" staged_1/config.yaml || fail "not $expected: $(grep groups: staged_1/config.yaml)"
+expect 0 "$GDN" train staged_1/config.yaml --run-dir staged_2 --set train.steps=1 > train.log 2>&1
 
 # Whatever is wrong, one message and nothing written.
 refused "has no delta connections to be pruned" "$GDN" prune none --keep 0.5 --output bad

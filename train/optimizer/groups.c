@@ -86,6 +86,19 @@ static int validate(const struct train_config *train, int g, const struct table 
     return 0;
 }
 
+static bool names_any(const struct parameter_group *group, const struct table *table) {
+    int i = 0;
+    while (i < table->rows && !matches(group, &table->row[i])) i++;
+    return i < table->rows;
+}
+
+void groups_keep_named(struct train_config *train, const struct table *table) {
+    int kept = 0;
+    for (int g = 0; g < train->num_groups; g++)
+        if (names_any(&train->groups[g], table)) train->groups[kept++] = train->groups[g];
+    train->num_groups = kept;
+}
+
 static void raise(double *greatest, double value) {
     if (value > *greatest) *greatest = value;
 }

@@ -29,6 +29,9 @@ struct group_uses {
  * tensor of the model, or betas where none of its tensors has such. */
 int groups_uses(const struct train_config *train, const struct table *table, struct group_uses *out);
 
+/* Leaves out groups that name no tensor of the table, as of a model of which a part has gone. */
+void groups_keep_named(struct train_config *train, const struct table *table);
+
 /* A line for each of them, nothing where there are none; the same as a member of a JSON object: ,"groups":[…]
  */
 void groups_print(const struct train_config *train, const struct group_uses *uses, FILE *out);

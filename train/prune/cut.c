@@ -106,3 +106,18 @@ void cut_name(const struct cut *cut, const struct model_config *config, const ch
     if (!strcmp(rest + used, scaled[config->delta.kind])) *factor = edge->factor;
     snprintf(before, size, "layers.%d.delta.%d.%s", edge->target, edge->distance, rest + used);
 }
+
+void cut_groups(const struct cut *cut, struct train_config *train) {
+    int kept = 0;
+    for (int g = 0; g < train->num_groups; g++) {
+        struct parameter_group group = train->groups[g];
+        int before, used = 0, now = 0;
+        if (sscanf(train->groups[g].match, "layers.%d.%n", &before, &used) == 1 && used) {
+            while (now < cut->num_layers && cut->layer[now] != before) now++;
+            if (now == cut->num_layers) continue;
+            snprintf(group.match, sizeof group.match, "layers.%d.%s", now, train->groups[g].match + used);
+        }
+        train->groups[kept++] = group;
+    }
+    train->num_groups = kept;
+}

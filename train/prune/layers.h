@@ -35,6 +35,9 @@ void cut_free(struct cut *cut);
 void cut_name(const struct cut *cut, const struct model_config *config, const char *name, char *before, size_t size,
               double *factor);
 
+/* Settings of one layer's tensors (train.groups) follow the layer to its new number, and go with it. */
+void cut_groups(const struct cut *cut, struct train_config *train);
+
 struct prune_layer {
     int layer;
     double angle;    /* mean over tokens, in parts of half a turn */

@@ -6,6 +6,7 @@
 #include "kernels/base/status.h"
 #include "model/params/edges.h"
 #include "model/table/params.h"
+#include "train/optimizer/groups.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,15 +99,15 @@ static int describe(const struct config *config, char **text) {
     struct config read;
     *text = config_text(config);
     if (!*text) return gdn_fail(GDN_INTERNAL, "out of memory for the configuration");
-    int status =
-        config_parse(*text, "the configuration without connections that are not kept", NULL, 0, &read);
+    int status = config_parse(*text, "the configuration of what is kept", NULL, 0, &read);
     if (!status) config_free(&read);
     return status;
 }
 
-static int write_checkpoint(const char *path, const struct config *config, struct tensors *tensors) {
+static int write_checkpoint(const char *path, struct config *config, struct tensors *tensors) {
     struct table table;
     TRY(params_create(&config->model, NULL, &table));
+    groups_keep_named(&config->train, &table);
     struct checkpoint_info info = tensors->weights.checkpoint.info; /* borrowed */
     info.pruning = NULL; /* the connections that are there are all used */
     struct weight_source source = {"the checkpoint", has, read_lines, tensors};
@@ -146,6 +147,14 @@ static int fill(const struct outcome *outcome, struct config *config, struct ten
     return status ? status : write_config(outcome, config);
 }
 
+/* A pipeline that has more stages than layers are left has one. */
+static void fit_stages(int layers, struct mesh_config *mesh) {
+    if ((long)mesh->size[AXIS_PIPELINE] * mesh_chunks(mesh) <= layers) return;
+    mesh->size[AXIS_PIPELINE] = mesh->interleave = 1;
+    mesh->schedule = SCHEDULE_1F1B;
+    mesh->schedule_memory = mesh->compress_boundary = 0;
+}
+
 /* What is kept of a configuration: connections, or layers and theirs. */
 struct kept {
     const struct prune *prune;
@@ -157,6 +166,8 @@ static int keep(const struct kept *kept, struct config *config) {
     if (kept->prune) return list_kept(kept->prune, config);
     config->model.num_layers = kept->cut->num_layers;
     config->delta_store.num_layers = 0; /* numbers of others */
+    fit_stages(kept->cut->num_layers, &config->mesh);
+    cut_groups(kept->cut, &config->train);
     prune_never(config);
     delta->num_distances = delta->stage_steps = 0;
     delta->embedding_source = false;

@@ -1,6 +1,8 @@
 /* Which connections go in training, and come back (train/prune/pruning.h): averages, the schedule, budgets and
  * thresholds, margins, and the state as a checkpoint has it. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/base/status.h"
@@ -247,8 +249,19 @@ static void text(void **state) {
         assert_non_null(strstr(gdn_failure(), "/pruning"));
         gdn_failure_clear();
     }
-    assert_int_equal(config_keep_left(&a.config, "measured 3\n1 0 1 2.0\nand more"), GDN_INPUT);
-    gdn_failure_clear();
+    static const char *const no_model[] = {
+        "1 0 1 2.0\nand more", "1 0 1 2.0\n2 0 1 x", "1 0 1 x\n2 0 1 2.0\n",
+        "1 0 2 2.0\n",         "9999 0 1 2.0\n",     "1 1 1 2.0\n",
+        "1 -2 1 2.0\n",        "-1 -2 1 2.0\n",      "1 0 1 2.0\n1 0 1 2.0\n"};
+    for (size_t i = 0; i < sizeof no_model / sizeof *no_model; i++) {
+        char *line;
+        assert_true(asprintf(&line, "measured 3\n%s", no_model[i]) > 0);
+        assert_int_equal(config_keep_left(&a.config, line), GDN_INPUT);
+        assert_non_null(strstr(gdn_failure(), "/pruning"));
+        assert_null(strchr(gdn_failure(), '\n'));
+        gdn_failure_clear();
+        free(line);
+    }
     done(&a), done(&b);
 }
 

@@ -37,6 +37,17 @@ grep -q "has checkpoints already" straight1.log || fail "unexpected: $(cat strai
 expect 0 train 1 elsewhere --resume broken1/checkpoints/step_00000027
 lines step straight1 | tail -13 > straight.step
 lines step elsewhere | cmp - straight.step || fail "--resume PATH did not go on from step 27"
+# Of a run that has finished: its checkpoint is the directory's, too; once it is, nothing is left to do.
+expect 0 train 2 finished --resume straight1
+expect 0 "$GDN" checkpoint diff straight1 finished > diff
+grep -q '"status":0' finished/metrics.jsonl || fail "no end: $(cat finished/metrics.jsonl)"
+before=$(cksum < finished/metrics.jsonl)
+for path in finished/checkpoints/latest "$PWD/finished/checkpoints/step_00000040"; do
+    expect 0 train 1 finished --resume "$path"
+    grep -q "nothing is left to do" finished.log || fail "no word that the run is complete: $(cat finished.log)"
+    [ "$before" = "$(cksum < finished/metrics.jsonl)" ] || fail "a complete run wrote metrics"
+done
+expect 0 train 1 finished --set train.steps=44 && [ "$(lines step finished | grep -c .)" -eq 4 ] || fail "it does not go on"
 expect 2 train 2 broken2 --set train.steps=80 --set train.seed=9 --set train.batch_size=24 2> /dev/null
 grep -q "train.seed" broken2.log && grep -q "train.batch_size" broken2.log || fail "unexpected: $(cat broken2.log)"
 

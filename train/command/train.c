@@ -92,7 +92,7 @@ static int see_rundir(const struct rundir *rundir) {
         rundir->path, strerror(errno));
 }
 
-/* From the configuration to where training starts. *done: there is nothing left to train. */
+/* From the configuration to where training starts. *done: there is nothing left to do. */
 static int find_position(struct run *run, struct rundir *rundir, const struct options *options, FILE *log,
                          bool *done) {
     TRY(lock_existing(run, rundir));
@@ -100,8 +100,8 @@ static int find_position(struct run *run, struct rundir *rundir, const struct op
     TRY(run_adopt(run, options->resume_with, options->num_resume_with, log));
     TRY(run_prepare(run, log));
     TRY(run_take_position(run));
-    *done =
-        run->origin.resumed && run->position.step >= run->config.train.steps && !run->position.evaluation_due;
+    *done = run->origin.resumed && !run->origin.elsewhere && run->position.step >= run->config.train.steps &&
+            !run->position.evaluation_due;
     return 0;
 }
 

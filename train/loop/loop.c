@@ -286,6 +286,7 @@ static int train(struct loop *loop) {
     }
     int status = loop_store_poll(loop, true);
     if (status) return give_up(loop, status);
+    if (loop_save(loop, true)) return GDN_UNSAVED; /* of a run that had ended elsewhere */
     TRY(run_record_memory(run, &loop->rundir->metrics));
     TRY(mesh_agree(&run->mesh, stop_honoured(loop->stop))); /* one that came too late is for nobody */
     finish(loop);

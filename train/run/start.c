@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Sequences of another length are cut elsewhere: the data go on at the first one that begins no earlier than
  * where those consumed have ended. */
@@ -62,6 +63,22 @@ static int open_given(struct run *run, const char *resume, struct checkpoint *st
     return status;
 }
 
+/* Where --resume names the very checkpoint that the run directory has as its newest, the run has it. */
+static int take_own(struct run *run, const char *directory) {
+    struct stat given, newest;
+    char *path = NULL;
+    bool own = run->mesh.rank == 0 && !checkpoint_resolve(directory, &path) &&
+               !stat(run->origin.checkpoint.path, &given) && !stat(path, &newest) &&
+               given.st_dev == newest.st_dev && given.st_ino == newest.st_ino;
+    free(path);
+    gdn_failure_clear(); /* there may be none */
+    int any = mesh_any(&run->mesh, own);
+    if (any < 0) return GDN_INTERNAL;
+    run->origin.elsewhere = !any;
+    run->position.on_disk = any;
+    return 0;
+}
+
 /* A new run must not mix with another one's checkpoints. */
 static int refuse_others(const struct run *run, const char *directory) {
     if (run->mesh.rank || !checkpoint_any(directory)) return 0;
@@ -75,7 +92,10 @@ int start_find(struct run *run, const char *directory, const char *resume, FILE 
     struct run_origin *origin = &run->origin;
     if (resume && !strcmp(resume, "none")) return mesh_agree(&run->mesh, refuse_others(run, directory));
     origin->elsewhere = resume && strcmp(resume, "auto") != 0;
-    if (origin->elsewhere) return open_given(run, resume, &origin->checkpoint);
+    if (origin->elsewhere) {
+        TRY(open_given(run, resume, &origin->checkpoint));
+        return take_own(run, directory);
+    }
     TRY(checkpoint_find(&run->mesh, directory, log, &origin->checkpoint));
     run->position.on_disk = origin->checkpoint.path != NULL;
     return 0;

@@ -195,8 +195,9 @@ static int take_text(const json_t *line, const char *key, char **text) {
 static int take_start(struct report_run *run, bool resumed, double step, const json_t *line) {
     if (run->started) run->restarts++;
     run->started = true;
-    if (resumed) go_back(run, step);
-    forget_changes(run, resumed ? step : 0);
+    const double from = resumed ? step : 0; /* begun anew, where there was no checkpoint yet */
+    go_back(run, from);
+    forget_changes(run, from);
     run->parameters = report_number(line, "parameters"), run->ranks = report_number(line, "ranks");
     for (int a = 0; a < axes_count(); a++) run->axis[a] = report_number(line, axis_rows[a].name);
     run->interleave = report_number(line, "interleave");

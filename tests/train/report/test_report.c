@@ -102,6 +102,11 @@ static void a_resume_takes_steps_back(void **state) {
     assert_int_equal(report_run_read(scratch(), &run), 0);
     assert_true(run.done == 1 && run.curve[CURVE_LOSS].count == 1 && run.clock.count == 4);
     report_run_free(&run);
+    write_metrics(STEP(0, 5, 2) STEP(1, 4, 4) "{\"event\":\"eval\",\"step\":2,\"loss\":3,\"time\":5}\n"
+                                              "{\"event\":\"start\",\"step\":0,\"time\":9}\n");
+    assert_int_equal(report_run_read(scratch(), &run), 0); /* killed before the first checkpoint */
+    assert_true(run.done == 0 && run.curve[CURVE_LOSS].count == 0 && run.curve[CURVE_VALIDATION].count == 0);
+    report_run_free(&run);
 }
 
 #define GATES(step, layer)                                                                                   \

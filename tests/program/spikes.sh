@@ -64,6 +64,8 @@ for ranks in ${all:+1} 2; do
     expect 0 train $ranks "back$ranks" "${back[@]}"
     spikes "back$ranks" | head -1 | grep -q "^25 grad_norm rewind 24$" || fail "spikes: $(lines spike "back$ranks")"
     [ "$(steps "back$ranks" | grep -cx 24)" -ge 2 ] || fail "step 24 was not done again"
+    told=$(cat "back$ranks"/tensorboard/* | LC_ALL=C grep -aoP '\x10\x18\x3a\x02\x08\x01' | wc -l) # a session start at step 24
+    [ "$told" -eq "$(spikes "back$ranks" | grep -c ' rewind 24$')" ] || fail "TensorBoard was told of a way back $told times"
     # Behind the spike's data: 26 steps of the first way, and those since.
     again=$(lines step "back$ranks" | grep '"step":24,' | sed -n '2s/.*"tokens":\([0-9]*\)[,}].*/\1/p')
     [ "$again" -eq $((27 * 192)) ] || fail "step 24 has consumed $again tokens the second time"

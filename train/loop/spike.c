@@ -74,7 +74,10 @@ static int rewind_run(struct loop *loop, bool *back, const char **reason) {
     activity_phase(PHASE_CHECKPOINT, step);
     TRY(loop_save_poll(loop, true)); /* the newest may be under way */
     int status = run_rewind(run, loop->rundir->path, back, reason);
-    if (*back) loop->evaluated = -1;
+    if (*back) {
+        loop->evaluated = -1;
+        tensorboard_go_back(&loop->rundir->board, run->position.step);
+    }
     if (!status) return 0;
     return gdn_fail_in(GDN_DIVERGED, "after the spike in step %lld training cannot go back to a checkpoint",
                        (long long)step - 1);

@@ -117,20 +117,22 @@ static struct bytes new_event(void) {
     return event;
 }
 
-/* What every file starts with: its version, and a session start, at which readers drop older files' later
- * steps. */
+/* A session start, at which readers drop what they have of that step and later ones. */
+static int write_session(struct tensorboard *board, int64_t step) {
+    struct bytes event = new_event(), session = {0};
+    put_integer(&session, SESSION_STATUS, SESSION_START);
+    put_integer(&event, EVENT_STEP, step);
+    put_bytes(&event, EVENT_SESSION_LOG, session.data, session.count);
+    return write_record(board, &event);
+}
+
+/* What every file starts with: its version, and a session start. */
 static int write_head(struct tensorboard *board, int64_t step) {
     static const char version[] = "brain.Event:2";
     struct bytes event = new_event();
     put_bytes(&event, EVENT_FILE_VERSION, version, sizeof version - 1);
     TRY(write_record(board, &event));
-
-    struct bytes session = {0};
-    put_integer(&session, SESSION_STATUS, SESSION_START);
-    event = new_event();
-    put_integer(&event, EVENT_STEP, step);
-    put_bytes(&event, EVENT_SESSION_LOG, session.data, session.count);
-    return write_record(board, &event);
+    return write_session(board, step);
 }
 
 int tensorboard_open(const char *directory, int64_t step, struct tensorboard *board) {
@@ -154,6 +156,11 @@ int tensorboard_open(const char *directory, int64_t step, struct tensorboard *bo
 void tensorboard_close(struct tensorboard *board) {
     if (board->file >= 0) close(board->file);
     board->file = -1;
+}
+
+int tensorboard_go_back(struct tensorboard *board, int64_t step) {
+    if (board->file < 0 || board->status) return board->status;
+    return write_session(board, step);
 }
 
 int tensorboard_write(struct tensorboard *board, int64_t step, const struct scalar *scalars, int count) {

@@ -28,6 +28,10 @@ void tensorboard_close(struct tensorboard *board);
  * writing fails. */
 int tensorboard_write(struct tensorboard *board, int64_t step, const struct scalar *scalars, int count);
 
+/* The run goes on from `step` once more: TensorBoard drops what was said from there on. Does nothing on a
+ * closed `board`. GDN_INTERNAL where writing fails. */
+int tensorboard_go_back(struct tensorboard *board, int64_t step);
+
 /* CRC-32C (Castagnoli) of a buffer, as the framing needs it before masking. */
 uint32_t tensorboard_crc32c(const void *bytes, size_t count);
 

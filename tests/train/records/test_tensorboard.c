@@ -154,6 +154,7 @@ static void reads_back(void **state) {
         many[i] = (struct scalar){"a/tag/of/quite/some/length/to/fill/the/buffer", i};
     assert_int_equal(tensorboard_write(&board, 5000000000, many, 16), 0);
     assert_int_equal(tensorboard_write(&board, 5000000001, &(struct scalar){"x", NAN}, 1), 0);
+    assert_int_equal(tensorboard_go_back(&board, 301), 0);
     tensorboard_close(&board);
 
     static unsigned char bytes[1 << 16];
@@ -180,6 +181,8 @@ static void reads_back(void **state) {
     assert_true(event.scalar[15].value == 15);
     event = decode(take_record(&in));
     assert_true(isnan(event.scalar[0].value));
+    event = decode(take_record(&in));
+    assert_true(event.step == 301 && event.session == 1 && event.count == 0);
     assert_true(in.at == in.end);
 }
 
@@ -187,6 +190,7 @@ static void a_closed_one_is_silent(void **state) {
     (void)state;
     struct tensorboard board = {.file = -1};
     assert_int_equal(tensorboard_write(&board, 1, &(struct scalar){"x", 1}, 1), 0);
+    assert_int_equal(tensorboard_go_back(&board, 1), 0);
 }
 
 int main(void) {

@@ -61,6 +61,7 @@ int loop_noise(struct loop *loop) {
     step.context = loop;
     TRY(execute(run->trainer.executor, &step));
     scales_restore(&run->scales); /* as if the step had not been */
+    monitor_no_step(loop->monitor);
     return 0;
 }
 

@@ -199,6 +199,10 @@ void monitor_step(struct monitor *monitor, const struct step_report *report) {
     write_unless_new(m, 1);
 }
 
+void monitor_no_step(struct monitor *monitor) {
+    if (monitor) monitor->connection_seconds = model_connection_seconds(monitor->run->trainer.model);
+}
+
 void monitor_evaluation(struct monitor *monitor) {
     if (monitor) write_unless_new(monitor, 1);
 }

@@ -25,6 +25,10 @@ void monitor_start(struct monitor *monitor);
 /* A step is done and recorded: writes what is due. Collective; a failure of the mesh shows in its axes. */
 void monitor_step(struct monitor *monitor, const struct step_report *report);
 
+/* What the trainer has computed since the last step was none: connections' time in it is not of the next one.
+ * Not collective. */
+void monitor_no_step(struct monitor *monitor);
+
 /* An evaluation is done: run->evaluation has its results. Not collective. */
 void monitor_evaluation(struct monitor *monitor);
 

@@ -1,0 +1,40 @@
+/* What is computed beside steps. */
+#include "tests/train/run/mesh_fixture.h"
+#include "train/loop/loop.h"
+#include "train/monitor/private.h"
+
+static const char base[] =
+    "model:\n"
+    "  vocab_size: 257\n"
+    "  hidden_size: 16\n"
+    "  num_layers: 3\n"
+    "  num_heads: 2\n"
+    "  intermediate_size: 24\n"
+    "  delta: {distances: [1, 2], hidden: 4, gate_hidden: 4}\n"
+    "train: {steps: 9, batch_size: 8, micro_batch_size: 2, sequence_length: 8, noise_interval: 1}\n";
+
+static struct mesh_case one = {{1, 1, 1}, {NULL}};
+
+/* Connections' part of a step's time has nothing of what the noise's measurement has spent in them. */
+static void the_noise_is_no_step(void **state) {
+    (void)state;
+    struct run run;
+    struct rundir rundir = {.path = "/nowhere", .metrics.file = -1, .board.file = -1};
+    struct progress progress = {.out = NULL};
+    struct loop loop = {.run = &run, .rundir = &rundir};
+    assert_int_equal(started(&run, base, &one), 0);
+    assert_int_equal(monitor_create(&run, &rundir, &progress, &loop.monitor), 0);
+    const double before = model_connection_seconds(run.trainer.model);
+    assert_int_equal(loop_noise(&loop), 0);
+    assert_true(model_connection_seconds(run.trainer.model) > before && loop.half_difference > 0);
+    assert_true(loop.monitor->connection_seconds == model_connection_seconds(run.trainer.model));
+    monitor_free(loop.monitor);
+    ended(&run);
+}
+
+int rank_main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_noise_is_no_step),
+    };
+    return run_on_ranks(tests, world_with_text, world_free);
+}

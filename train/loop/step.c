@@ -100,7 +100,9 @@ struct decision {
 /* Whether loss and gradient norm are fit for an update. They have the same bits on every rank, so all come to
  * the same outcome. */
 static enum outcome judge(struct run *run, const struct step_report *report, bool any_bad) {
-    if (!any_bad && !report->counted && isfinite(report->grad_norm)) return OUTCOME_UNCOUNTED;
+    const bool good = !any_bad && isfinite(report->grad_norm), scaled = run->loss_scale.scale > 1;
+    if (!report->counted && (good || scaled))
+        return OUTCOME_UNCOUNTED; /* a scale too high shows in others too */
     if (any_bad || !isfinite(report->loss) || !isfinite(report->grad_norm)) {
         bool lower = isfinite(report->loss) && loss_scale_lower(&run->loss_scale);
         return lower ? OUTCOME_SKIP : OUTCOME_NOT_FINITE;

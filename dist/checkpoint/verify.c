@@ -21,6 +21,14 @@ static int read_bytes(hid_t file, const char *path, const char *name, char **out
     return read ? 0 : gdn_fail(GDN_INPUT, "%s: dataset %s cannot be read", path, name);
 }
 
+/* Steps, samples or tokens so far. More than a quarter of what 64 bits hold, to which a run would still add,
+ * nobody has done. */
+static int read_position(hid_t file, const char *path, const char *name, int64_t *out) {
+    TRY(h5_read_int(file, path, name, out));
+    if (*out >= 0 && *out <= INT64_MAX / 4) return 0;
+    return gdn_fail(GDN_INPUT, "%s is damaged: attribute %s is %lld", path, name, (long long)*out);
+}
+
 /* The root attributes, and what goes with them. */
 static int file_info(hid_t file, const char *path, struct checkpoint_info *out) {
     int64_t version;
@@ -34,8 +42,8 @@ static int file_info(hid_t file, const char *path, struct checkpoint_info *out) 
             GDN_INPUT,
             "%s has the format version %lld, which this program does not know; it reads versions 1 to %d",
             path, (long long)version, FORMAT_VERSION);
-    TRY(h5_read_int(file, path, "step", &out->step));
-    TRY(h5_read_int(file, path, "samples", &out->samples));
+    TRY(read_position(file, path, "step", &out->step));
+    TRY(read_position(file, path, "samples", &out->samples));
     TRY(h5_read_double(file, path, "best_loss", &out->best_loss));
     TRY(h5_read_double(file, path, "loss", &out->loss));
     TRY(h5_has_attribute(file, path, "evaluation_due", &out->evaluation_due));
@@ -46,7 +54,7 @@ static int file_info(hid_t file, const char *path, struct checkpoint_info *out) 
     }
     out->tokens = -1;
     TRY(h5_has_attribute(file, path, "tokens", &there));
-    if (there) TRY(h5_read_int(file, path, "tokens", &out->tokens));
+    if (there) TRY(read_position(file, path, "tokens", &out->tokens));
     TRY(h5_read_text(file, path, "config", &out->config));
     TRY(h5_has_attribute(file, path, "data", &there));
     if (there) TRY(h5_read_text(file, path, "data", &out->data));

@@ -20,6 +20,11 @@ static int adopt(struct run *run, const struct checkpoint_info *info, char *cons
     const struct resume resume = {info->config, info->configured, info->step, changes, count};
     struct resumed resumed;
     TRY(config_resume(&run->config, &resume, &resumed));
+    if (info->samples > INT64_MAX / 4 / resumed.length) {
+        resumed_free(&resumed);
+        return gdn_fail(GDN_INPUT, "%s is damaged: attribute samples is %lld", run->origin.checkpoint.path,
+                        (long long)info->samples);
+    }
     if (log) fputs(resumed.text, log);
     run->position.samples = position(info->samples, resumed.length, run->config.train.sequence_length);
     run->position.tokens = info->tokens >= 0 ? info->tokens : info->samples * resumed.length;

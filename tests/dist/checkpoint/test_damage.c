@@ -167,6 +167,21 @@ static void not_checkpoints(void **unused) {
     assert_one_message(load("/dev/zero", &info), "/dev/zero");
 }
 
+/* What no run has done is read by none, and so by the save that reads what it has written. */
+static void impossible_positions(void **unused) {
+    (void)unused;
+    static const int64_t positions[][2] = {
+        {-1, 5}, {INT64_MIN, 5}, {INT64_MAX, 5}, {5, INT64_MAX}}; /* samples, tokens */
+    for (size_t i = 0; i < sizeof positions / sizeof *positions; i++) {
+        struct checkpoint_info info = sample_info(13, 1.5, 1.25);
+        info.samples = positions[i][0], info.tokens = positions[i][1];
+        assert_int_equal(sample_save(&world, s.directory, s.saved, &info, 0), GDN_INTERNAL);
+        assert_non_null(
+            strstr(gdn_failure(), i < 3 ? "damaged: attribute samples is" : "damaged: attribute tokens is"));
+        gdn_failure_clear();
+    }
+}
+
 int rank_main(void) {
     all = test_argument(1) && !strcmp(test_argument(1), "all");
     const struct CMUnitTest tests[] = {
@@ -177,6 +192,7 @@ int rank_main(void) {
         cmocka_unit_test(cut_short),
         cmocka_unit_test(longer),
         cmocka_unit_test(not_checkpoints),
+        cmocka_unit_test(impossible_positions),
     };
     return run_on_ranks(tests, set_up, tear_down);
 }

@@ -227,6 +227,7 @@ static void bad_lines_are_named(void **state) {
     (void)state;
     refused(STEP(0, 1, 1) "{\"event\":\n", "line 2 is not JSON");
     refused(STEP(0, 1, 1) STEP(1, 1, 1) "nonsense\n" STEP(2, 1, 1), "line 3 is not JSON");
+    refused("{\"event\":\x1b[31m\n", "near '?'"); /* no terminal obeys it */
     refused("[1, 2]\n", "line 1 is no event");
     refused("{\"event\":7}\n", "line 1 is no event");
     refused("{\"step\":7}\n", "line 1 is no event");

@@ -19,8 +19,8 @@ static const char base[] =
 
 static struct mesh_case one = {{1, 1, 1}, {NULL}};
 
-/* Of a batch without targets that count nothing is updated anyway: that gradients of a regulariser are too much for
- * fp16's loss scale does not end the run. (As the scale grows, so do floats.) */
+/* Of a batch without targets that count nothing is updated anyway: that gradients of a regulariser are too
+ * much for fp16's loss scale does not end the run. (As the scale grows, so do floats.) */
 static void an_overflow_where_nothing_counts(void **state) {
     (void)state;
     struct run run;

@@ -53,6 +53,8 @@ grep -q "train.seed" broken2.log && grep -q "train.batch_size" broken2.log || fa
 
 # A line that a dying run left unfinished is cut; what is whole is never rewritten.
 expect 3 train 1 cut --set train.stop_at=5 2> /dev/null
+grep -q "at train.stop_at after 5 of 40 steps; run it without train.stop_at, or with more, to go on" cut.log ||
+    fail "stop_at says that the same command goes on: $(tail -1 cut.log)"
 cp cut/metrics.jsonl before
 printf '{"event":"step","st' >> cut/metrics.jsonl
 expect 3 train 1 cut --set train.stop_at=7 2> /dev/null

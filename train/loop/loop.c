@@ -130,8 +130,9 @@ static int stop(struct loop *loop, enum stop_reason reason) {
         return status;
     }
     TRY(mesh_agree(&run->mesh, stop_honoured(loop->stop)));
-    return gdn_fail(GDN_STOPPED, "stopped %s after %lld of %ld steps; run the same command again to go on",
-                    why, (long long)run->position.step, run->config.train.steps);
+    return gdn_fail(GDN_STOPPED, "stopped %s after %lld of %ld steps; %s to go on", why,
+                    (long long)run->position.step, run->config.train.steps,
+                    reason ? "run the same command again" : "run it without train.stop_at, or with more,");
 }
 
 /* All steps are done. */

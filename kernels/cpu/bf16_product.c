@@ -12,6 +12,7 @@
 
 #include "kernels/base/bf16.h"
 #include "kernels/base/hash.h"
+#include "kernels/base/threads.h"
 #include "kernels/cpu/onednn.h"
 
 enum {
@@ -40,7 +41,7 @@ static int shapes;
 static struct {
     void *memory;
     size_t bytes;
-} scratch[BF16_THREADS]; /* what the library works with, the most that a product of the thread has needed */
+} scratch[MOST_THREADS]; /* what the library works with, the most that a product of the thread has needed */
 
 bool bf16_product_open(void) {
     unsigned isa = dnnl_get_effective_cpu_isa(); /* a set of bits */

@@ -10,10 +10,9 @@
 bool bf16_product_open(void);
 
 /* C [m, n] = op(A)·op(B), with `add` C += that, on the calling thread alone, `thread` of those that compute
- * at the same time, below BF16_THREADS. op and row distances as in the gemm operation; nothing is 0. */
+ * at the same time, below MOST_THREADS. op and row distances as in the gemm operation; nothing is 0. */
 void bf16_product(int thread, char ta, char tb, long m, long n, long k, const uint16_t *a, long lda,
                   const uint16_t *b, long ldb, bool add, float *c, long ldc);
-enum { BF16_THREADS = 1024 };
 
 /* "oneDNN 2.6.3 bf16 (AVX-512 BF16)". Owned by this module. */
 const char *bf16_product_describe(void);

@@ -100,6 +100,7 @@ grep -q '^one loss ' named.log || fail "$(cat named.log)"
 # ---- bad input: one message, nothing printed, nothing created.
 refused "--validation: 'two' is none of the run's validation sets; these are: validation, much, source_1, one, all" "$GDN" eval one --validation two
 refused "--data measures on a file and --validation on a set" "$GDN" eval one --validation one --data text.txt --json
+refused "--data is '': a path is expected" "$GDN" eval one --data "" --json
 refused "--validation source_0: the first train.eval_batches 1 batches of the mixture have no sequence of it" \
     "$GDN" eval one --validation source_0 --set train.eval_batches=1 --set 'data.sources=[{path: part_ab}, {path: part_aa, weight: 1000}]'
 refused "data.validations.two with train.sequence_length 16: missing.txt" "$GDN" train small.yaml --run-dir none --set 'data.validations={two: missing.txt}'

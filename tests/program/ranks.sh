@@ -15,6 +15,8 @@ expect 0 train 2 two_micro3 "${long[@]}" --set train.micro_batch_size=3
 for threads in 1 2 3; do # on sequences long enough for loops to be shared among threads
     OMP_NUM_THREADS=$threads expect 0 train 1 threads$threads "${long[@]}" --set train.sequence_length=64 2> /dev/null
 done
+OMP_NUM_THREADS=2000 expect 2 train 1 none "${long[@]}" 2> /dev/null
+grep -q "OMP_NUM_THREADS is 2000: at most 1024" none.log && [ ! -e none ] || fail "unexpected: $(cat none.log)"
 # Another number of ranks in the middle of a run.
 expect 3 train 3 changed "${long[@]}" --set train.stop_at=$stop 2> /dev/null
 expect 0 train 2 changed "${long[@]}"

@@ -7,6 +7,7 @@
 #include "dist/mesh/mesh.h"
 #include "kernels/backends/backends.h"
 #include "kernels/base/status.h"
+#include "kernels/base/threads.h"
 #include "model/table/params.h"
 #include "train/run/backend.h"
 #include "train/bench/bench.h"
@@ -50,7 +51,7 @@ static int take_option(int key, const char *value, void *input) {
     case KEY_SECONDS:
         return options_real("--seconds", value, 0, 1e6, &s->seconds);
     case KEY_THREADS:
-        return options_long("--threads", value, 1, 4096, &s->threads);
+        return options_long("--threads", value, 1, MOST_THREADS, &s->threads);
     case KEY_DEVICE:
         s->device = value;
         return GDN_OK;

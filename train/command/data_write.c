@@ -29,8 +29,7 @@ static int take_option(int key, const char *value, void *input) {
         settings->output = value;
         return GDN_OK;
     case KEY_TOKENIZER:
-        settings->tokenizer = value;
-        return GDN_OK;
+        return options_path("--tokenizer", value, &settings->tokenizer);
     case KEY_SEPARATOR:
         settings->separator = value;
         return GDN_OK;

@@ -24,8 +24,7 @@ static int take_option(int key, const char *value, void *input) {
     case KEY_RANK:
         return options_long("--rank", value, 0, INT32_MAX, &settings->rank);
     case KEY_OUT:
-        settings->out = value;
-        return *value ? GDN_OK : gdn_fail(GDN_INPUT, "--out is '': a path is expected");
+        return options_path("--out", value, &settings->out);
     case KEY_FORCE:
         settings->force = true;
         return GDN_OK;

@@ -81,9 +81,9 @@ static int take_option(int key, const char *value, void *input) {
         snprintf(s->format, sizeof s->format, "data.format=%s", value);
         return GDN_OK;
     case KEY_DATA:
+        TRY(options_path("--data", value, &s->data));
         if (access(value, R_OK))
             return gdn_fail(GDN_INPUT, "--data: %s cannot be read: %s", value, strerror(errno));
-        s->data = value;
         return GDN_OK;
     default:
         return options_long("--context", value, 2, INT32_MAX, &s->context);

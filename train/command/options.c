@@ -192,6 +192,11 @@ int options_real(const char *option, const char *text, double min, double max, d
                     min, max);
 }
 
+int options_path(const char *option, const char *text, const char **out) {
+    *out = text;
+    return *text ? GDN_OK : gdn_fail(GDN_INPUT, "%s is '': a path is expected", option);
+}
+
 int options_data_changed(const char *text, bool *accept) {
     *accept = !strcmp(text, "accept");
     if (*accept || !strcmp(text, "refuse")) return GDN_OK;

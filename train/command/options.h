@@ -56,6 +56,9 @@ void options_free(struct options *options);
 int options_long(const char *option, const char *text, long min, long max, long *out);
 int options_real(const char *option, const char *text, double min, double max, double *out);
 
+/* A path given to an option. GDN_INPUT names the option where it is ''. */
+int options_path(const char *option, const char *text, const char **out);
+
 /* --data-changed refuse|accept. GDN_INPUT for another word. */
 int options_data_changed(const char *text, bool *accept);
 

@@ -61,8 +61,7 @@ static int take_option(int key, const char *value, void *input) {
     case KEY_MEMORY:
         return options_real("--bandwidth-memory", value, 1, 1e24, &s->machine.memory);
     case KEY_MACHINE:
-        s->profile = value;
-        return GDN_OK;
+        return options_path("--machine", value, &s->profile);
     case KEY_LATENCY:
         return options_real("--latency", value, 0, 1e6, &s->machine.latency);
     default:

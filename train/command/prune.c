@@ -69,8 +69,7 @@ static int take(int key, const char *value, void *input) {
     case KEY_LAYERS:
         return options_long("--layers", value, 1, 100000, &given->layers);
     case KEY_OUTPUT:
-        given->output = value;
-        return *value ? GDN_OK : gdn_fail(GDN_INPUT, "--output is '': a path is expected");
+        return options_path("--output", value, &given->output);
     case KEY_POINTS:
         return options_long("--points", value, 2, MAX_EDGES + 1, &given->points);
     case KEY_SVG:

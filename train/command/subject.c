@@ -3,6 +3,7 @@
 #include "data/format.h"
 #include "data/output.h"
 #include "kernels/base/status.h"
+#include "train/command/options.h"
 #include "train/command/outputs.h"
 #include "train/run/backend.h"
 #include "train/run/ranks.h"
@@ -77,7 +78,10 @@ static int choose_data(struct config *config, const struct subject_options *give
     if (given->data && given->validation)
         return gdn_fail(GDN_INPUT, "--data measures on a file and --validation on a set of the run: one of "
                                    "them is expected");
-    return given->data ? set_data(&config->data, given->data) : 0;
+    if (!given->data) return 0;
+    const char *path;
+    TRY(options_path("--data", given->data, &path));
+    return set_data(&config->data, path);
 }
 
 /* `opened` has the data's token files. */

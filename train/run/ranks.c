@@ -2,6 +2,7 @@
 
 #include "dist/mesh/machine.h"
 #include "dist/mpi/process.h"
+#include "kernels/base/threads.h"
 #include "train/records/printing.h"
 #include "train/health/guard.h"
 
@@ -56,8 +57,15 @@ int ranks_arrange(struct mesh *mesh, const int size[AXES]) {
     return 0;
 }
 
+static int check_threads(int threads) {
+    if (threads <= MOST_THREADS) return 0;
+    return gdn_fail(GDN_INPUT, "OMP_NUM_THREADS is %d: at most %d threads are expected", threads,
+                    MOST_THREADS);
+}
+
 int ranks_share_cores(const struct mesh *mesh, FILE *log) {
     int ranks;
+    TRY(mesh_agree(mesh, check_threads(getenv("OMP_NUM_THREADS") ? omp_get_max_threads() : 1)));
     /* A launcher may have bound each rank to cores of its own: what the machine's ranks may use is the union.
      */
     cpu_set_t mine, all;

@@ -23,7 +23,7 @@ int ranks_arrange(struct mesh *mesh, const int size[AXES]);
 
 /* Sets OpenMP's thread count to the host's cores that its ranks may use over the number of those ranks,
  * unless the user has set OMP_NUM_THREADS. Says so on `log` (NULL: silent) where that changes or passes the
- * cores. Collective. */
+ * cores. Collective. GDN_INPUT where OMP_NUM_THREADS is more than MOST_THREADS. */
 int ranks_share_cores(const struct mesh *mesh, FILE *log);
 
 /* Prints how the ranks lie on the machines: which axis stays within a NUMA domain or a node, which crosses

@@ -122,7 +122,7 @@ refuse_export() { # WORDS ARGUMENT …
 }
 refuse_export "after 2 steps 1 of the 2 of model.delta.distances are introduced" --format huggingface grown nowhere
 refuse_export "'float64': float32, bfloat16 or float16 is expected" --format huggingface --dtype float64 plain nowhere
-refuse_export "--shard-size is '5XB'" --format huggingface --shard-size 5XB plain nowhere
+refuse_export "--shard-size is '5XB': bytes, or KB, MB or GB" --format huggingface --shard-size 5XB plain nowhere
 refuse_export "--format huggingface is expected" --format gguf plain nowhere
 refuse_export "--format huggingface is expected" plain nowhere
 refuse_export "away is there already and not empty" --format huggingface plain away

@@ -9,6 +9,7 @@
 #include "train/command/checkpoint_list.h"
 #include "train/command/commands.h"
 #include "train/command/options.h"
+#include "train/config/number.h"
 #include "train/huggingface/huggingface.h"
 
 enum { DIFFERENT = 1 }; /* exit status of diff, as diff(1) has it */
@@ -34,7 +35,9 @@ static int take_size(const char *option, const char *value, int64_t *out) {
     for (size_t u = 0; u < sizeof units / sizeof *units; u++)
         if (length > 2 && length < sizeof digits && !strcmp(value + length - 2, units[u].unit))
             scale = units[u].bytes, digits[length - 2] = 0;
-    TRY(options_long(option, digits, 1, INT64_MAX / scale, &number));
+    if (!number_long(digits, &number) || number < 1 || number > INT64_MAX / scale)
+        return gdn_fail(GDN_INPUT, "%s is '%.100s': bytes, or KB, MB or GB as in 200MB, are expected", option,
+                        value);
     *out = number * scale;
     return GDN_OK;
 }

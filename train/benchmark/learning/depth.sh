@@ -61,7 +61,7 @@ awk -F'\t' '$1 != last && NR > 1 { print "\n" } { print; last = $1 }' "$data" > 
 gnuplot << END
 set terminal svg size 800,420 dynamic background "white"
 set output "gain-by-depth.svg"
-set title "How far below the plain model, nats a byte (mean, least and largest over seeds)"
+set title "nats a byte below the plain model: mean, range"
 set xlabel "layers of width 128"
 set grid
 set key outside right noenhanced

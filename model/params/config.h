@@ -165,7 +165,7 @@ static inline bool delta_connects(const struct delta_config *delta) {
 /* Values that do not go together: why, and their keys, of which model.rules[].SETTING is one of a rule's
  * entry. */
 struct conflict {
-    const char *why, *key[5]; /* at most four, then NULL */
+    const char *why, *key[6]; /* at most five, then NULL */
 };
 
 #endif

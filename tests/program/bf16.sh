@@ -2,15 +2,15 @@
 # bf16 on the cpu, by the processor's units for it or in software: losses near those of fp32 and not those; a run that was stopped, the
 # same mesh again and recomputation to the last bit; other meshes nearly; evaluation and generation of what was trained so.
 . "$SOURCE/tests/program/small.sh"
-sed -i 's/hidden_size: 32/hidden_size: 128/; s/intermediate_size: 48/intermediate_size: 192/; s/\bsteps: 40/steps: 20/; s/lr: 0.003/lr: 0.001/
+sed -i 's/hidden_size: 32/hidden_size: 128/; s/intermediate_size: 48/intermediate_size: 192/; s/\bsteps: 40/steps: 20/; s/lr: 0.003/lr: 0.0005/
     s/sequence_length: 16/sequence_length: 64/; s/batch_size: 12/batch_size: 6/' small.yaml # attention is in bf16, too
 bf16() { train "$1" "$2" --set train.precision=bf16 "${@:3}"; }
 
 expect 0 train 1 fp32
 expect 0 bf16 1 bf16
 grep -q "^backend .*; bf16$" bf16.log || fail "the start does not name the precision: $(cat bf16.log)"
-# A product rounds operands by up to 2^-9, and a loss, a mean over tokens, is off by much less: 2e-5 was seen. What is the same as fp32
-# was not computed in fewer bits.
+# A product rounds operands by up to 2^-9, and a loss, a mean over tokens, is off by much less: of three instruction sets 5e-5 was seen
+# (at twice the rate of learning, with which runs part sooner, 2e-4). What is the same as fp32 was not computed in fewer bits.
 close_to 0.0002 loss step fp32 bf16
 close_to 0.0002 loss eval fp32 bf16
 ! cmp -s first second || fail "bf16 computes as fp32 does"

@@ -124,7 +124,8 @@ beside pruned --set model.delta.stage_steps=0 --set 'train.prune={by: first_orde
 cmp <(lines prune pruned | grep -o '"edges":.*') <(lines prune pruned_cut | grep -o '"edges":.*') || fail "other connections went"
 
 # Factors of sources, and of what crosses stages, are those of all ranks' tokens together. With 32 channels and 16, 96 or 32 tokens: fewer own tokens
-# than singular values, and more.
+# than singular values, and more. Where a cut falls between singular values that are nearly the same, it magnifies rounding, another processor's
+# more than this one's: on four stages 0.3 of 32 values makes 1e-13 of a gradient's norm, a quarter of 16 2e-10 at one step, 10 of 32 2e-8.
 one=factors
 apart() { # RUN RUN: last gradients, by more than rounding
     lines step "$1" | tail -1 | grep -oE '"grad_norm":[^,]*' > first && lines step "$2" | tail -1 | grep -oE '"grad_norm":[^,]*' > second
@@ -138,7 +139,7 @@ for setting in 0.5:1 0.5:6 0.9:2; do
     against_one 1.2.1.2 "${factors[@]}" --set mesh.sequence_parallel=true
 done
 without_noise=1 # whose measurement compressed boundaries refuse
-for setting in 2:0.4:6 4:0.25:1; do
+for setting in 2:0.4:6 4:0.3:2; do
     IFS=: read -r stages ratio size <<< "$setting"
     factors=(--set "mesh.compress_boundary=$ratio" --set "train.micro_batch_size=$size" --set mesh.narrow_sources=false --set train.noise_interval=0)
     rm -rf factors && expect 0 run 1.1.$stages.1 factors "${factors[@]}"

@@ -3,6 +3,8 @@
 #include "data/packing.h"
 #include "kernels/base/status.h"
 
+enum { LENGTH_CLASSES = 5 };
+
 /* The shortest class that holds so many tokens. */
 static long class_of(long count, long length) {
     for (int i = 1; i < LENGTH_CLASSES && count <= (length + 1) / 2; i++) length = (length + 1) / 2;
@@ -17,7 +19,8 @@ static struct left_over measure(const struct packing *packing, long length) {
     }
     return (struct left_over){.packed = 1 - tokens / ((double)packing->samples * room),
                               .alone = 1 - tokens / ((double)packing->pieces * room),
-                              .classes = 1 - tokens / classes};
+                              .classes = 1 - tokens / classes,
+                              .shortest = class_of(1, length)};
 }
 
 int tokens_left_over(struct tokens *tokens, long length, struct left_over *out) {

@@ -4,14 +4,13 @@
 
 #include "data/tokens.h"
 
-enum { LENGTH_CLASSES = 5 }; /* a sample's length, a half of it, and so on */
-
 /* Of the tokens of all rows the part that is filling: */
 struct left_over {
     double packed;  /* documents that fit together best in a sample (data/packing.h) */
     double alone;   /* each document, or piece of one that is longer than a sample, in a sample of its own */
     double classes; /* the same in batches of one class of lengths each, every document in the shortest that
-                       holds it */
+                       holds it: the sample's length, half of it rounded up, and so on, five in all */
+    long shortest;  /* of those classes, in tokens */
 };
 
 /* Of a stream's documents in samples of `length` tokens; after tokens_find_documents, reading all tokens.

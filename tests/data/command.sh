@@ -82,6 +82,6 @@ expect 1 'standard output' bash -c '"$GDN" data show --format text a.txt >/dev/f
 # Documents of 2, 7 and 10 tokens in samples of 10 tokens: two samples when packed, three alone, and in classes of 10, 5, 3 and 2 they take 2, 10 and 10.
 printf ab > d1 && printf cdefgh > d2 && printf ijklmnopq > d3
 "$GDN" data write --format hdf5 --output lengths.h5 d1 d2 d3
-expect 0 'left over  of samples of 10 tokens: 0.0500 packed by best fit, 0.3667 a document each, 0.1364 by classes' "$GDN" data show --length 10 lengths.h5
+expect 0 'left over  of samples of 10 tokens: 0.0500 packed by best fit, 0.3667 a document each, 0.1364 by classes of lengths down to 1' "$GDN" data show --length 10 lengths.h5
 expect 0 '"left_over":{"length":10,"packed":0.05' "$GDN" data show --length 10 --json lengths.h5
 expect 2 'raw.bin: files of format nanogpt do not tell where documents start' "$GDN" data show --format nanogpt --length 10 raw.bin

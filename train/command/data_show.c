@@ -86,9 +86,8 @@ static int find_left_over(const struct settings *settings, struct tokens *tokens
 
 static void print_left_over(long length, const struct left_over *left) {
     printf("left over  of samples of %ld tokens: %.4f packed by best fit, %.4f a document each, %.4f by "
-           "classes of "
-           "lengths down to %ld\n",
-           length, left->packed, left->alone, left->classes, length >> (LENGTH_CLASSES - 1));
+           "classes of lengths down to %ld\n",
+           length, left->packed, left->alone, left->classes, left->shortest);
 }
 
 static int show_stream(const struct settings *settings, struct tokens *tokens) {

@@ -26,20 +26,27 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 struct rope {
     const json_t *theta;
     const struct kind *kind;
+    bool said; /* the kind */
     const json_t *number[NUMBERS];
 };
 
-static int take_kind(const struct settings *s, const json_t *value, struct rope *out) {
-    const char *word = json_is_null(value) ? "default" : json_string_value(value);
-    for (int i = 0; word && i < KINDS; i++)
-        if (!strcmp(kinds[i].name, word)) return out->kind = &kinds[i], GDN_OK;
-    return settings_refuse(s, "rope_type", value, "\"default\", \"linear\" or \"llama3\"");
+/* By the one key or the other; null says nothing, and two that differ cannot both be right. */
+static int take_kind(const struct settings *s, const char *key, const json_t *value, struct rope *out) {
+    const char *word = json_string_value(value);
+    int i = 0;
+    if (json_is_null(value)) return GDN_OK;
+    while (i < KINDS && (!word || strcmp(kinds[i].name, word))) i++;
+    if (i == KINDS) return settings_refuse(s, "rope_type", value, "\"default\", \"linear\" or \"llama3\"");
+    if (out->said && out->kind != &kinds[i])
+        return settings_refuse(s, key, value, strcmp(key, "type") ? "what type says" : "what rope_type says");
+    out->said = true;
+    return out->kind = &kinds[i], GDN_OK;
 }
 
 static int take_key(const struct settings *s, const char *name, const char *key, const json_t *value,
                     struct rope *out) {
     if (!strcmp(key, "rope_theta")) return out->theta = value, GDN_OK;
-    if (!strcmp(key, "rope_type") || !strcmp(key, "type")) return take_kind(s, value, out);
+    if (!strcmp(key, "rope_type") || !strcmp(key, "type")) return take_kind(s, key, value, out);
     if (!strcmp(key, "partial_rotary_factor"))
         return json_number_value(value) == 1 ? GDN_OK : settings_refuse(s, key, value, "1.0");
     for (int i = 0; i < NUMBERS; i++)

@@ -140,6 +140,12 @@ static void not_understood(void **state) {
             "mscale");
     refused("{" LLAMA ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 2.0}}", "rope_type is \"yarn\"",
             "");
+    refused("{" LLAMA
+            ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.0, \"type\": \"default\"}}",
+            "type is \"default\"", "what rope_type says is expected");
+    refused("{" LLAMA
+            ", \"rope_scaling\": {\"type\": \"default\", \"factor\": 2.0, \"rope_type\": \"linear\"}}",
+            "rope_type is \"linear\"", "what type says is expected");
     refused("{" LLAMA ", \"rope_theta\": 1e4, \"rope_parameters\": {\"rope_theta\": 1e6}}",
             "rope_theta is 10000", "rope_parameters");
     refused("{" LLAMA ", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0}}",

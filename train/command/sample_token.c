@@ -22,12 +22,13 @@ static int32_t likeliest(const real *logits, long vocab) {
 long sample_candidates(const real *logits, long vocab, const struct sampling *sampling,
                        struct candidate *work, double *mass) {
     const int32_t best = likeliest(logits, vocab);
-    if (sampling->temperature == 0) {
+    const double scale = 1 / sampling->temperature;
+    if (isinf(scale)) { /* of 0, and of temperatures that have no inverse */
         work[0] = (struct candidate){1, best};
         *mass = 1;
         return 1;
     }
-    double max = (double)logits[best], scale = 1 / sampling->temperature, total = 0;
+    double max = (double)logits[best], total = 0;
     for (long i = 0; i < vocab; i++) {
         work[i] = (struct candidate){exp(((double)logits[i] - max) * scale), (int32_t)i};
         total += work[i].probability;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/tokenizer/fields.h"
 #include "data/tokens.h"
 #include "kernels/base/status.h"
 
@@ -234,7 +235,10 @@ static int read_object(struct settings *s, struct config *config) {
 int settings_parse(const char *text, size_t length, const char *path, struct config *config) {
     json_error_t error;
     struct settings s = {.path = path, .object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error)};
-    if (!s.object) return gdn_fail(GDN_INPUT, "%s is no JSON object, in line %d", path, error.line);
+    char words[QUOTED];
+    if (!s.object)
+        return gdn_fail(GDN_INPUT, "%s is no JSON object, in line %d: %s", path, error.line,
+                        quoted(error.text, words));
     int status = json_is_object(s.object) ? read_object(&s, config)
                                           : gdn_fail(GDN_INPUT, "%s is no JSON object", path);
     json_decref(s.object);

@@ -162,7 +162,8 @@ static void not_understood(void **state) {
     refused("{" LLAMA ", \"num_key_value_heads\": 3}", "config.json", "num_kv_heads");
     refused("{" LLAMA ", \"max_position_embeddings\": 0}", "max_position_embeddings is 0", "above 0");
     refused("{\"model_type\": \"llama\", \"vocab_size\": 100}", "no number hidden_size", "");
-    refused("{" LLAMA ", \"vocab_size\": 100}", "no JSON object", "line 1");
+    refused("{" LLAMA ", \"vocab_size\": 100}", "no JSON object, in line 1", "duplicate object key");
+    refused("{" LLAMA ", \"rope_theta\": 1e400}", "no JSON object, in line 1", "real number overflow");
     refused("[]", "no JSON object", "");
     refused("", "no JSON object", "");
 }

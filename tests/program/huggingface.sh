@@ -97,6 +97,13 @@ train 1 on --set train.steps=1 --set model.delta.stage_steps=0 --set checkpoint.
 refused_run "is none of the model that the run's configuration describes" 1 small.yaml "${set_plain[@]}" --set checkpoint.init_from=more-away
 ! grep -q "has no weights" on.log || fail "connections of a folder were not taken: $(cat on.log)"
 
+# ------------------------------------------------------------------------------------------------- a tokenizer of more tokens than the model
+# Left out with a note, and tokens are ids.
+cp -r "$golden/llama" large && cp "$SOURCE/tests/data/tokenizer/golden/qwen.json" large/tokenizer.json
+expect 0 "$GDN" checkpoint import large large.h5 > large.yaml 2> err
+grep -qF "note: the folder's tokenizer is left out: large/tokenizer.json has 406 tokens, and vocab_size of config.json is 61" err || fail "no note: $(cat err)"
+expect 0 "$GDN" generate large.h5 --ids --prompt '1 2 3' --length 4 > ids
+
 # ------------------------------------------------------------------------------------------------- what is refused
 bad() { # WORDS: import of the folder `bad` is refused in these words, and leaves nothing
     refused "$1" "$GDN" checkpoint import bad bad.h5

@@ -40,12 +40,29 @@ static int write_checkpoint(const char *path, const struct config *config, const
     return status;
 }
 
-static int read_tokenizer(const char *name, struct carried *out) {
+/* Whether the model beside it has room for the tokenizer's tokens. Whoever needs the model's settings reads
+ * them, and refuses them, on its own. */
+static int verify_tokenizer(const char *directory, const struct carried *carried,
+                            const struct tokenizer *tokenizer) {
+    struct config config;
+    if (settings_read(directory, &config)) {
+        gdn_failure_clear();
+        return GDN_OK;
+    }
+    const long vocab = config.model.vocab_size, tokens = tokenizer_vocab(tokenizer);
+    config_free(&config);
+    return tokens <= vocab ? GDN_OK
+                           : gdn_fail(GDN_INPUT, "%s has %ld tokens, and vocab_size of config.json is %ld",
+                                      carried->name, tokens, vocab);
+}
+
+static int read_tokenizer(const char *directory, const char *name, struct carried *out) {
     struct tokenizer *tokenizer;
     TRY(carried_read(name, out));
     TRY(carried_open(out, &tokenizer));
+    int status = verify_tokenizer(directory, out, tokenizer);
     tokenizer_close(tokenizer);
-    return GDN_OK;
+    return status;
 }
 
 int huggingface_carried(const char *directory, struct carried *out) {
@@ -53,7 +70,7 @@ int huggingface_carried(const char *directory, struct carried *out) {
     *out = (struct carried){.name = NULL};
     if (asprintf(&name, "%s/tokenizer.json", directory) < 0)
         return gdn_fail(GDN_INTERNAL, "%s: no memory", directory);
-    int status = access(name, F_OK) ? GDN_OK : read_tokenizer(name, out);
+    int status = access(name, F_OK) ? GDN_OK : read_tokenizer(directory, name, out);
     free(name);
     if (status != GDN_INPUT) return status;
     fprintf(stderr, "gdn: note: the folder's tokenizer is left out: %s\n", gdn_failure());

@@ -26,6 +26,8 @@ for prompt in 'The run ' a "$(head -c 70 "$SOURCE/tests/program/prose.txt")"; do
 done
 OMP_NUM_THREADS=3 speak --prompt 'The ' --length 60 --speculate 5 --stats > several 2> note
 speak --prompt 'The ' --length 60 > one && cmp one several || fail "threads or --stats change a text"
+speak --prompt 'The ' --length 60 --speculate 5 --stats > both 2>&1
+grep '^gdn: note: 60 tokens' both > note && grep -v '^gdn: note: ' both | cmp - one || fail "--stats in the middle of a text's line: $(cat both)"
 speak --prompt 'The ' --length 60 --json > one && speak --prompt 'The ' --length 60 --json --speculate 4 > several && cmp one several || fail "--json"
 
 sampled() { "$GDN" generate six --device cpu --prompt 'The ' --length 90 --speculate 3 --top-p 0.9 --seed "$@"; }

@@ -217,14 +217,16 @@ static int write_text(const struct settings *s, struct writing *w, struct speech
     writing_begin(w);
     TRY(write_tokens(s, w, speech));
     const long added = w->text->count - w->text->given;
+    if (!s->json) {
+        TRY(utf8_stream_end(&speech->stream, stdout));
+        putchar('\n');  /* main finds out whether all could be written */
+        fflush(stdout); /* before what is said of it */
+    }
     if (s->stats && s->speculation.drafts)
         speculation_print(&w->speculation, added);
     else if (s->stats)
         leaving_print(&w->leaving, added, w->model->num_layers);
-    if (s->json) return print_json(s, speech, w->text);
-    TRY(utf8_stream_end(&speech->stream, stdout));
-    putchar('\n'); /* main finds out whether all could be written */
-    return GDN_OK;
+    return s->json ? print_json(s, speech, w->text) : GDN_OK;
 }
 
 static int generate(struct settings *s, const struct saved_model *saved, struct speech *speech,

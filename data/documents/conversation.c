@@ -181,8 +181,9 @@ static int verify_apart(const struct conversation_template *t, const struct toke
     if (!status && (apart.count != whole.count ||
                     memcmp(apart.id, whole.id, (size_t)apart.count * sizeof *apart.id) != 0))
         status = gdn_fail(GDN_INPUT,
-                          "%s: its token '%s' takes white space before it, which the template %s cannot have",
-                          tokenizer_path(tokenizer), t->tokens[0], t->name);
+                          "%s: its token '%s' takes white space before it (lstrip), or is normalized with "
+                          "what is before it (normalized), which the template %s cannot have",
+                          tokenizer_path(tokenizer), t->before, t->name);
     text_free(&one);
     text_free(&two);
     ids_free(&apart);

@@ -57,3 +57,6 @@ if ! cmp -s chatml.json lstrip.json; then
 else
     fail "no tokenizer with lstrip was made: $(grep -o '.\{40\}<|im_start|>.\{80\}' chatml.json | head -1)"
 fi
+sed 's/<unk>/<|begin_of_text|>/g; s/<s>/<|start_header_id|>/g; s/<\/s>/<|end_header_id|>/g; s/<mask>/<|eot_id|>/g; s/"normalized":false/"normalized":true/g' \
+    "$SOURCE/tests/data/tokenizer/golden/llama2.json" >normalized.json
+refused "its token '<|start_header_id|>' takes white space before it (lstrip), or is normalized" write --tokenizer normalized.json --messages llama3 "$talks"

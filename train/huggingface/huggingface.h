@@ -14,8 +14,8 @@
 bool huggingface_is(const char *path);
 
 /* The tokenizer that lies in the folder, as its files are; name NULL where there is none, or with a note on
- * standard error where it is none that is supported and fits the model. Not
- * collective. GDN_INTERNAL. carried_free. */
+ * standard error where it is none that is supported and fits the model. Not collective. GDN_INTERNAL.
+ * carried_free. */
 int huggingface_carried(const char *directory, struct carried *out);
 
 /* Writes the checkpoint file `path` (weights alone and the folder's tokenizer, step 0) from a folder, and the section `model` of a

@@ -16,12 +16,14 @@ enum { BLOCK = 1 << 18 }; /* bytes read at a time */
 
 struct reader {
     const char *path;
-    gzFile gz;  /* of .gz */
-    FILE *file; /* of .zst, and of plain files */
-    ZSTD_DStream *zstd;
-    char *packed; /* [BLOCK] of zstd's */
+    FILE *file;
+    bool gz; /* of .gz */
+    z_stream zip;
+    ZSTD_DStream *zstd; /* of .zst */
+    char *packed;       /* [BLOCK] of either */
     ZSTD_inBuffer in;
-    size_t pending;    /* zstd: not 0 inside a frame */
+    size_t pending;    /* not 0 inside a frame, or a member of gzip's */
+    bool unpacked;     /* a member of gzip's is behind */
     struct text block; /* unpacked, of which `taken` are used */
     size_t taken;
     bool lines, ended, given;
@@ -59,39 +61,59 @@ static int open_file(struct reader *r) {
     if (!S_ISREG(about.st_mode)) return gdn_fail(GDN_INPUT, "%s is not a file", r->path);
     if (!about.st_size) return gdn_fail(GDN_INPUT, "%s is empty", r->path);
     if (!packed) TRY(likeness_verify(r->path, &text_format));
+    r->file = fopen(r->path, "rb");
+    if (!r->file) return gdn_fail(GDN_INPUT, "%s: %s", r->path, strerror(errno));
+    if (!packed) return GDN_OK;
+    r->packed = malloc(BLOCK);
     if (packed == 3)
-        r->gz = gzopen(r->path, "rb");
+        r->gz = inflateInit2(&r->zip, 16 + MAX_WBITS) == Z_OK; /* 16: gzip's headers and sums */
     else
-        r->file = fopen(r->path, "rb");
-    if (packed == 4) {
         r->zstd = ZSTD_createDStream();
-        r->packed = malloc(BLOCK);
-        if (!r->zstd || !r->packed) return gdn_fail(GDN_INTERNAL, "%s: no memory", r->path);
-    }
-    if (!r->file && !r->gz) return gdn_fail(GDN_INPUT, "%s: %s", r->path, strerror(errno));
-    if (r->gz) gzbuffer(r->gz, BLOCK);
-    if (packed == 3 && gzdirect(r->gz)) return damaged(r, "gzip", "it is not compressed");
+    return r->packed && (r->gz || r->zstd) ? GDN_OK : gdn_fail(GDN_INTERNAL, "%s: no memory", r->path);
+}
+
+/* What is packed, where all of it is used up; ended: there is no more. */
+static int fill_packed(struct reader *r, const char *how) {
+    if (r->in.pos < r->in.size) return GDN_OK;
+    r->in = (ZSTD_inBuffer){r->packed, fread(r->packed, 1, BLOCK, r->file), 0};
+    r->position += (long)r->in.size;
+    if (ferror(r->file)) return gdn_fail(GDN_INPUT, "%s: %s", r->path, strerror(errno));
+    if (!r->in.size && r->pending) return damaged(r, how, "it is truncated");
+    r->ended = !r->in.size;
     return GDN_OK;
 }
 
+static const char *gz_words(const struct reader *r, int code) {
+    const bool begins = r->zip.total_in <= 2; /* its mark has as many bytes */
+    if (begins && !r->unpacked) return "it is not compressed";
+    if (begins) return "behind a member of it stands what is neither another one nor zeros";
+    return r->zip.msg ? r->zip.msg : zError(code);
+}
+
+/* A file is one member or more, and may have zeros behind the last, as on tapes. Anything else there is
+ * damage: whoever stops at it, as zlib's gzread does, loses all members behind it. */
 static int fill_gz(struct reader *r, struct text *out) {
-    int code, n = gzread(r->gz, out->bytes + out->length, BLOCK);
-    const char *words = gzerror(r->gz, &code);
-    if (n < 0 || (n < BLOCK && code != Z_OK && code != Z_STREAM_END)) return damaged(r, "gzip", words);
-    out->length += (size_t)n;
-    r->ended = n == 0;
-    r->position = gzoffset(r->gz);
+    TRY(fill_packed(r, "gzip"));
+    if (r->unpacked && !r->pending)
+        while (r->in.pos < r->in.size && !r->packed[r->in.pos]) r->in.pos++;
+    if (r->in.pos == r->in.size) return GDN_OK;
+    r->zip.next_in = (Bytef *)r->packed + r->in.pos;
+    r->zip.avail_in = (uInt)(r->in.size - r->in.pos);
+    r->zip.next_out = (Bytef *)out->bytes + out->length;
+    r->zip.avail_out = BLOCK;
+    const int code = inflate(&r->zip, Z_NO_FLUSH);
+    if (code != Z_OK && code != Z_STREAM_END) return damaged(r, "gzip", gz_words(r, code));
+    r->in.pos = r->in.size - r->zip.avail_in;
+    out->length += BLOCK - r->zip.avail_out;
+    r->pending = code != Z_STREAM_END;
+    if (r->pending) return GDN_OK;
+    r->unpacked = true;
+    inflateReset(&r->zip);
     return GDN_OK;
 }
 
 static int fill_zstd(struct reader *r, struct text *out) {
-    if (r->in.pos == r->in.size) {
-        r->in = (ZSTD_inBuffer){r->packed, fread(r->packed, 1, BLOCK, r->file), 0};
-        r->position += (long)r->in.size;
-        if (ferror(r->file)) return gdn_fail(GDN_INPUT, "%s: %s", r->path, strerror(errno));
-        if (!r->in.size && r->pending) return damaged(r, "zstd", "it is truncated");
-        r->ended = !r->in.size;
-    }
+    TRY(fill_packed(r, "zstd"));
     ZSTD_outBuffer to = {out->bytes + out->length, BLOCK, 0};
     if (r->ended) return GDN_OK;
     r->pending = ZSTD_decompressStream(r->zstd, &to, &r->in);
@@ -109,7 +131,7 @@ static int fill_plain(struct reader *r, struct text *out) {
     return GDN_OK;
 }
 
-/* Appends up to BLOCK bytes; none at the end alone, but for zstd, which may want more first. */
+/* Appends up to BLOCK bytes; none at the end alone, but of packed files, which may want more first. */
 static int fill(struct reader *r, struct text *out) {
     TRY(text_reserve(out, BLOCK));
     return r->gz ? fill_gz(r, out) : r->zstd ? fill_zstd(r, out) : fill_plain(r, out);
@@ -159,7 +181,7 @@ int reader_open(const char *path, struct range range, struct reader **out) {
 
 void reader_close(struct reader *r) {
     if (!r) return;
-    if (r->gz) gzclose(r->gz);
+    if (r->gz) inflateEnd(&r->zip);
     if (r->file) fclose(r->file);
     ZSTD_freeDStream(r->zstd);
     free(r->packed);

@@ -112,6 +112,12 @@ printf 'a\0b' >nul.txt
 head -c 40 all.jsonl.gz >cut.jsonl.gz
 head -c 40 all.jsonl.zst >cut.jsonl.zst
 cp a.txt plain.gz
+# Two members, as of files packed one by one: with zeros behind them, the second one's first byte another, only that byte there.
+{ cat all.jsonl; echo; } | gzip >member.gz
+cat member.gz member.gz >two.jsonl.gz
+head -c 512 /dev/zero | cat two.jsonl.gz - >padded.jsonl.gz
+{ cat member.gz; printf x; tail -c +2 member.gz; } >spoilt.jsonl.gz
+head -c $(($(stat -c %s member.gz) + 1)) two.jsonl.gz >begun.jsonl.gz
 : >empty.txt
 expect 2 "wrong.jsonl, line 2: there is no text under 'text'" write --format hdf5 --output no wrong.jsonl
 expect 2 "number.jsonl, line 1: there is no text under 'text'" write --format hdf5 --output no number.jsonl
@@ -120,7 +126,10 @@ expect 2 'nul.txt is no text: it has a NUL byte at position 1' write --format hd
 expect 2 'empty.txt is empty' write --format hdf5 --output no a.txt empty.txt
 expect 2 'cut.jsonl.gz cannot be unpacked by gzip' write --format hdf5 --output no cut.jsonl.gz
 expect 2 'cut.jsonl.zst cannot be unpacked by zstd' write --format hdf5 --output no cut.jsonl.zst
-expect 2 'plain.gz cannot be unpacked by gzip' write --format hdf5 --output no plain.gz
+expect 2 'plain.gz cannot be unpacked by gzip: it is not compressed' write --format hdf5 --output no plain.gz
+for file in two padded; do expect 0 'documents  6' write --format hdf5 --output $file.h5 $file.jsonl.gz; done
+expect 2 'spoilt.jsonl.gz cannot be unpacked by gzip: behind a member' write --format hdf5 --output no spoilt.jsonl.gz
+expect 2 'begun.jsonl.gz cannot be unpacked by gzip: it is truncated' write --format hdf5 --output no begun.jsonl.gz
 expect 2 'missing.txt' write --format hdf5 --output no missing.txt
 expect 2 "no token '<eos>'" write --separator '<eos>' --format hdf5 --output no a.txt
 expect 2 'text is no format' write --format text --output no a.txt

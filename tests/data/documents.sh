@@ -142,6 +142,11 @@ cmp a.txt memo.bin && cmp a.txt memo.idx || fail "a document was replaced"
 expect 2 'nothing.json' "$GDN" data write --tokenizer nothing.json --format hdf5 --output no a.txt
 expect 2 '--tokenizer' "$GDN" data write --separator x --format hdf5 --output no a.txt
 expect 2 '--tokenizer' "$GDN" data write --field x --format hdf5 --output no a.txt
+# What does not fit below the limit of a file's size ends with words, as on a full disk, and not by the signal.
+limited() { (ulimit -f 1 && "$@"); }
+expect 2 'no.h5: cannot be written: File too large' limited "$GDN" data write --format hdf5 --output no.h5 a.txt b.txt
+expect 2 'no.h5: cannot be written: File too large' limited write --format hdf5 --output no.h5 a.txt b.txt
+expect 2 'no.json: cannot be written: File too large' limited "$GDN" data tokenizer --vocab 264 --output no.json rhyme.txt
 printf '{"eos_token": "<none>"}' >tok/tokenizer_config.json
 expect 2 "no token '<none>'" write --format hdf5 --output no a.txt
 [ "$(cat a.txt)" = 'a b' ] || fail "the document is gone"

@@ -1,6 +1,7 @@
 /* The program's top: finds the subcommand, and sees that the failure it returns with is printed. Nothing
  * below ends the program. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -104,6 +105,7 @@ static void hold_streams(void) {
 
 int gdn_main(int argc, char **argv) {
     hold_streams();
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond ulimit -f is a write that fails, and is told as one */
     int status = run(argc, argv);
     if (status == GDN_OK) status = commands_finish_printing();
     commands_report(status);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -79,13 +80,24 @@ struct streams {
 
 static int start(const struct streams *s, pid_t *child) {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t usual; /* this program ignores it, and gnuplot would not tell that its picture is cut */
     char *arguments[] = {"gnuplot", "--default-settings", "-", NULL}; /* nobody's ~/.gnuplot */
     int error = posix_spawn_file_actions_init(&actions);
     if (error) return error;
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGXFSZ);
+    if ((error = posix_spawnattr_init(&attributes))) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     error = posix_spawn_file_actions_adddup2(&actions, s->script, STDIN_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, s->picture, STDOUT_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, s->errors, STDERR_FILENO);
-    if (!error) error = posix_spawnp(child, arguments[0], &actions, NULL, arguments, environ);
+    if (!error) error = posix_spawnp(child, arguments[0], &actions, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }

@@ -93,7 +93,10 @@ int files_find(const struct path_list *patterns, const struct token_format *form
     if (!ends) return gdn_fail(GDN_INTERNAL, "no memory for %d names", count);
     for (int i = 0; i < count && !status; i++) {
         const char *pattern = patterns->paths[i];
-        status = format->name_of ? find_named(pattern, format, out) : find(pattern, out);
+        if (patterns->made_of)
+            status = path_list_add(out, pattern);
+        else
+            status = format->name_of ? find_named(pattern, format, out) : find(pattern, out);
         ends[i] = out->count;
     }
     if (!status && count > 1) status = refuse_twice(out, ends, patterns->paths);

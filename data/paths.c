@@ -23,11 +23,14 @@ int path_list_add(struct path_list *list, const char *path) {
 void path_list_free(struct path_list *list) {
     for (int i = 0; i < list->count; i++) free(list->paths[i]);
     free(list->paths);
+    free(list->made_of);
     *list = (struct path_list){0};
 }
 
 const char *path_list_name(const struct path_list *list, char *out, size_t size) {
-    if (list->count > 1)
+    if (list->made_of)
+        snprintf(out, size, "%s", list->made_of);
+    else if (list->count > 1)
         snprintf(out, size, "%s and %d more", list->paths[0], list->count - 1);
     else
         snprintf(out, size, "%s", list->count ? list->paths[0] : "");

@@ -43,8 +43,10 @@ static int write_format(struct job *job, const struct whole *whole) {
         .separated = job->separator >= 0,
         .closing = -1,
     };
+    char name[256];
     if (!whole->count)
-        return gdn_fail(GDN_INPUT, "%s: the files have no documents, or none with a token", options->output);
+        return gdn_fail(GDN_INPUT, "%s: the files have no documents, or none with a token",
+                        path_list_name(&options->files, name, sizeof name));
     int status = tokens_open_files(whole->path, whole->count, &piece_format, &written.tokens);
     if (!status) status = options->format->write(options->output, &written);
     tokens_close(written.tokens);

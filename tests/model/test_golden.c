@@ -118,7 +118,7 @@ static struct batch read_batch(const char *path, const struct config *config) {
     struct batch batch = {.rows = malloc((size_t)(B * (S + 1)) * sizeof *batch.rows)};
     struct config of_file = *config;
     char *name = strdup(path);
-    const struct path_list files = {&name, 1};
+    const struct path_list files = {.paths = &name, .count = 1};
     struct sampler *sampler;
     of_file.data.format = token_format_number(&hdf5_format);
     if (data_part_open(&of_file, &files, false, 0, 1, &sampler) ||

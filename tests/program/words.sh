@@ -139,12 +139,20 @@ again() { # CONFIGURATION NAME: the folder with another tokenizer_config.json, i
     "$GDN" checkpoint import folder $2.h5 > /dev/null && "$GDN" checkpoint export --format huggingface $2.h5 $2
 }
 again '{"bos_token": {"content": "a"}, "eos_token": "<|endoftext|>"}' begun && ends begun 65 0
-again '{"eos_token": "a", "bos_token": null}' other && ends other 65 65
+again '{"eos_token": "a", "bos_token": null}' ended && ends ended 65 65
 again '' unknown && ends unknown null null
 again '{"eos_token": "<none>"}' wrong 2> err && fail "exported with an end that is no token"
 grep -q "cannot be exported: tokenizer_config.json: .* has no token '<none>'" err && [ ! -e wrong ] || fail "$(cat err)"
 printf '{"eos_token": "<|endoftext|>"}' > folder/tokenizer_config.json
 refused "than that of folder" "$GDN" train small.yaml --run-dir none "${words[@]}" --set model.delta.stage_steps=0 --set data.tokenizer=tok280.json --set checkpoint.init_from=folder
+
+# A cache's folder is a name, whatever stands in it: as a pattern this one would find its own file and the others' of the same text.
+train 1 filled "${words[@]}"
+for folder in 'c*e' '[c]ode'; do
+    rm -rf starred
+    train 1 starred "${words[@]}" --set "data.cache='$folder'"
+    equal filled starred
+done
 
 # Bad input ends all ranks with one message, and leaves neither run nor tokens.
 mkdir bad && cd bad && cp -r ../tok ../small.yaml ../a.text ../b.text ../all.jsonl .
@@ -159,6 +167,11 @@ refused_run "there is no text under 'body'" 2 small.yaml "${words[@]}" --set dat
 refused_run 'not.jsonl, line 1' 1 small.yaml "${words[@]}" --set data.train=not.jsonl --set data.format=jsonl
 refused_run 'data.format jsonl is expected' 1 small.yaml "${words[@]}" --set data.train=all.jsonl
 refused_run 'ends in .jsonl' 1 small.yaml "${words[@]}" --set data.train=a.text --set data.format=jsonl
+printf 'a' > brief.text
+refused_run 'data.sources with train.sequence_length 16: brief.text: the part' 2 small.yaml "${words[@]}" --set data.train="''" \
+    --set data.cache=brief_cache --set 'data.sources=[{path: b.text}, {path: brief.text}]'
+printf '\n' > blank.jsonl
+refused_run 'blank.jsonl: the files have no documents' 1 small.yaml "${words[@]}" --set data.train=blank.jsonl --set data.format=jsonl
 refused_run 'none.text' 2 small.yaml "${words[@]}" --set data.train=none.text
 refused_run 'empty.text' 1 small.yaml "${words[@]}" --set data.train=empty.text
 refused_run 'data.cache' 2 small.yaml "${words[@]}" --set data.cache=a.text/cache

@@ -105,7 +105,7 @@ static int show_stream(const struct settings *settings, struct tokens *tokens) {
 /* The files that are named on the command line, and --format or what the first of them looks like. */
 static int name_files(const struct settings *settings, const struct options *options, struct path_list *files,
                       const struct token_format **format) {
-    *files = (struct path_list){options->argument, options->num_arguments};
+    *files = (struct path_list){.paths = options->argument, .count = options->num_arguments};
     *format = settings->format;
     return !settings->format ? tokens_detect(files->paths[0], format) : GDN_OK;
 }

@@ -71,6 +71,8 @@ static int replace(struct maker *maker, struct path_list *list) {
     if (!status) status = see(path);
     path_list_free(list);
     if (!status) status = path_list_add(list, path);
+    if (!status && !(list->made_of = strdup(name)))
+        status = gdn_fail(GDN_INTERNAL, "%s: no memory for its name", name);
     free(path);
     return mesh_agree(maker->mesh, status);
 }

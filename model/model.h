@@ -272,9 +272,10 @@ long model_gates(const struct model_config *config);
 double model_connection_seconds(const struct model *model);
 
 /* What the layers' token mixers are asked of a configuration. On so many tensor ranks: values that do not go
- * together, NULL where all do. On a device: GDN_INPUT where it cannot compute the model. */
+ * together, NULL where all do. On a device of that name, not the host: GDN_INPUT where it cannot compute the
+ * model. */
 const struct conflict *model_conflict(const struct model_config *config, int tensor);
-int model_validate_device(const struct model_config *config, const struct ops *ops);
+int model_validate_device(const struct model_config *config, const char *device);
 
 /* How many weights of the trunk's products are numbered (ops.h, linear). */
 int model_weight_ids(const struct model_config *config);

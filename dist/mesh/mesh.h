@@ -50,6 +50,8 @@ struct mesh mesh_alone(void);
  * that uses its axes. Collective over all ranks. GDN_INPUT, the same on all ranks, for MESH_NCCL where some
  * rank has no device communicators or no GPU of its own; GDN_INTERNAL. */
 int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choice, double seconds);
+/* What mesh_use refuses of the host, `name`. GDN_INPUT for MESH_NCCL. Not collective. */
+int mesh_validate_host(const char *name, enum mesh_transport choice);
 /* The same ranks at the same places for a thread that works beside the caller's, with communicators of its
  * own: for mesh_agree, mesh_any, mesh_gather, mesh_broadcast and checkpoints, which then wait without keeping
  * a core busy; its axes cannot be used. Collective over `mesh`; mesh_free. GDN_INPUT, the same on all ranks,

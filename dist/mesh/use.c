@@ -95,15 +95,17 @@ static int open_device_comms(struct mesh *mesh) {
     return 0;
 }
 
+int mesh_validate_host(const char *name, enum mesh_transport choice) {
+    if (choice != MESH_NCCL) return 0;
+    return gdn_fail(GDN_INPUT, "mesh.transport: nccl goes from GPU to GPU, but the device is %s; use auto",
+                    name);
+}
+
 int mesh_use(struct mesh *mesh, const struct ops *ops, enum mesh_transport choice, double seconds) {
     bool direct = false;
     for (int a = 0; a < axes_count(); a++)
         mesh->axis[a].ops = ops, mesh->axis[a].timeout = seconds > 0 ? seconds : SECONDS;
-    if (ops->device->host && choice == MESH_NCCL)
-        return gdn_fail(GDN_INPUT,
-                        "mesh.transport: nccl goes from GPU to GPU, but the device is %s; use auto",
-                        ops->name);
-    if (ops->device->host) return 0;
+    if (ops->device->host) return mesh_validate_host(ops->name, choice);
     TRY(mesh_agree(mesh, staging_create(ops->device, &mesh->staging)));
     for (int a = 0; a < axes_count(); a++) mesh->axis[a].staging = mesh->staging;
     if (mesh->size > 1) TRY(choose(mesh, ops->device, choice, &direct));

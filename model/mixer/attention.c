@@ -60,16 +60,16 @@ static const struct conflict *conflict(const struct model_config *c, int tensor)
     return c->hidden_size % tensor ? &columns : rotary_conflict(&c->rope_scaling);
 }
 
-static int validate_device(const struct model_config *c, const struct ops *ops) {
+static int validate_device(const struct model_config *c, const char *device) {
     int width = head_width(c);
-    if (ops->device->host || width <= OPS_WIDEST_HEAD) return 0;
+    if (width <= OPS_WIDEST_HEAD) return 0;
     if (c->head_dim)
         return gdn_fail(GDN_INPUT, "model.head_dim: %d; on device %s heads are at most %d wide", c->head_dim,
-                        ops->name, OPS_WIDEST_HEAD);
+                        device, OPS_WIDEST_HEAD);
     return gdn_fail(
         GDN_INPUT,
         "model.hidden_size: %d and model.num_heads: %d make heads %d wide; on device %s they are at most %d",
-        c->hidden_size, c->num_heads, width, ops->name, OPS_WIDEST_HEAD);
+        c->hidden_size, c->num_heads, width, device, OPS_WIDEST_HEAD);
 }
 
 static void find(const struct model *m, const struct mixing *x) {

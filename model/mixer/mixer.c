@@ -37,9 +37,9 @@ const struct conflict *model_conflict(const struct model_config *config, int ten
     return found;
 }
 
-int model_validate_device(const struct model_config *config, const struct ops *ops) {
+int model_validate_device(const struct model_config *config, const char *device) {
     for (int l = 0; l < turn_of(config); l++)
-        if (mixer_of(config, l)->validate_device) TRY(mixer_of(config, l)->validate_device(config, ops));
+        if (mixer_of(config, l)->validate_device) TRY(mixer_of(config, l)->validate_device(config, device));
     return 0;
 }
 

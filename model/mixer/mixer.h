@@ -69,7 +69,7 @@ struct mixer {
      * hidden_size is then a multiple of them. What a device cannot do: GDN_INPUT; NULL where it can do all.
      */
     const struct conflict *(*conflict)(const struct model_config *config, int tensor);
-    int (*validate_device)(const struct model_config *config, const struct ops *ops);
+    int (*validate_device)(const struct model_config *config, const char *device);
 
     /* Creation. A layer's tensors. Its saved buffers, or those of `shared` that it does not keep (SAVE): own
      * structs of the row. Scratch in `common`, for passes of T tokens and sequences of `positions`; and what

@@ -54,12 +54,23 @@ d() { echo --set mesh.data="$1" --set mesh.tensor="$2" --set mesh.pipeline="$3";
 }
 
 # What a mesh does not fit is refused in the words that training has for it.
-for set in mesh.tensor=3 mesh.pipeline=9 train.batch_size=15; do
-    expect 2 "$GDN" plan wide.yaml --ranks 2 --set $set > out 2> plan.err
+for set in mesh.tensor=3 mesh.pipeline=9 train.batch_size=15 train.graphs=true mesh.transport=nccl; do
+    expect 2 "$GDN" plan wide.yaml --ranks 2 --set device=cpu --set $set > out 2> plan.err
     [ ! -s out ] || fail "$set: output in spite of a failure"
-    expect 2 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir refused --set $set > /dev/null 2> train.err
+    expect 2 mpirun --oversubscribe -n 2 "$GDN" train wide.yaml --run-dir refused --set device=cpu --set $set > /dev/null 2> train.err
     [ "$(sed 's/rank 0 on [^:]*: //' train.err | grep -m1 '^gdn: ')" = "$(grep -m1 '^gdn: ' plan.err)" ] ||
         fail "$set: '$(cat plan.err)', but training says '$(cat train.err)'"
+done
+
+# And what a device cannot do, or ways between its ranks that go through host memory; nothing of that is known of a device that is found later.
+staged=(--ranks 2 --set mesh.transport=staged)
+refused_plan "mesh.tensor_pieces: sums of a device's buffers" "${staged[@]}" --set device=cuda --set mesh.tensor=2 --set mesh.tensor_pieces=2
+refused_plan "train.graphs: passes on several ranks" "${staged[@]}" --set device=cuda --set train.graphs=true
+refused_plan "make heads 512 wide; on device cuda" --set device=cuda --set model.hidden_size=2048
+for taken in "--set device=cuda --set train.graphs=true --set mesh.transport=staged" "--set train.graphs=true --ranks 2" "--set mesh.transport=nccl --ranks 2" \
+    "--set device=cuda --set mesh.transport=staged --set mesh.tensor_pieces=2 --ranks 2"; do
+    # shellcheck disable=SC2086 # words on purpose
+    "$GDN" plan wide.yaml --flops 1e11 $taken > /dev/null || fail "no plan for $taken"
 done
 
 # Thousands of ranks.

@@ -243,6 +243,15 @@ bool config_on_host(const struct config *config);
 /* Bytes of the copy of each weight that products read (kernels/ops.h, hold). */
 long config_weight_copy(const struct config *config);
 
+/* The device's name, `auto` among them. */
+const char *config_device_name(const struct config *config);
+
+/* What training asks of a device, and of how its ranks' buffers travel: GDN_INPUT where it cannot record
+ * passes and train.graphs asks for that; and where train.graphs or mesh.tensor_pieces asks for exchanges that
+ * are not `staged` [AXES], through host memory. Not collective. */
+int config_validate_graphs(const struct config *config, bool records);
+int config_validate_staged(const struct config *config, const bool staged[AXES]);
+
 /* What only training needs: data.train or data.sources. GDN_INPUT names both. */
 int config_validate_for_training(const struct config *config);
 

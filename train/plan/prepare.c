@@ -5,6 +5,7 @@
 
 #include "dist/mesh/mesh.h"
 #include "kernels/base/status.h"
+#include "model/model.h"
 #include "model/table/params.h"
 #include "train/optimizer/groups.h"
 #include "train/partition/divide.h"
@@ -59,6 +60,21 @@ static int divide(struct plan *plan, long ranks) {
     return 0;
 }
 
+/* What the device has not, or ways between its ranks, in the words of a run; where it is not known yet, it
+ * may be any. */
+static int validate_device(const struct plan *plan) {
+    const struct config *config = plan->config;
+    const bool host = config->device == DEVICE_CPU, through_host = config->mesh.transport == MESH_STAGED;
+    const char *name = config_device_name(config);
+    bool staged[AXES] = {false};
+    if (config->device == DEVICE_AUTO) return 0;
+    TRY(config_validate_graphs(config, !host));
+    if (host) return mesh_validate_host(name, (enum mesh_transport)config->mesh.transport);
+    TRY(model_validate_device(&config->model, name));
+    for (int a = 0; a < axes_count(); a++) staged[a] = through_host && plan->size[a] > 1;
+    return config_validate_staged(config, staged);
+}
+
 int plan_parameters(const struct config *config, int64_t *count, int64_t *moments) {
     struct table table;
     TRY(params_create(&config->model, NULL, &table));
@@ -86,6 +102,7 @@ static int describe_evaluation(struct plan *plan) {
 int plan_prepare(struct plan *plan, long ranks) {
     const struct config *config = plan->config;
     TRY(divide(plan, ranks));
+    TRY(validate_device(plan));
     const struct partition_place place = partition_place_of(plan->size, 0);
     TRY(pipeline_create(config, &place, plan->micro_batches, true, &plan->pipeline));
     pipeline_keep(&plan->pipeline, -1);

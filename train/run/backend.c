@@ -26,21 +26,14 @@ int backend_find(const struct mesh *mesh, int *device) {
                                "or choose device cpu");
 }
 
-static int validate_graphs(const struct config *config, const struct ops *ops) {
-    if (!config->train.graphs || ops->device->record) return 0;
-    return gdn_fail(GDN_INPUT, "train.graphs: the cpu has nothing to record passes with; false is expected");
-}
-
 static int open_device(const struct config *config, const struct ops **ops) {
-    static const char *const names[] = {
-        [DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda", [DEVICE_EMULATED] = "emulated"};
-    const char *name = names[config->device];
+    const char *name = config_device_name(config);
     const struct ops *found = ops_find(name);
     if (!found) return gdn_fail(GDN_INPUT, "device %s: this machine has none", name);
     *ops = ops_in(found, (enum precision)config->train.precision);
     if (*ops) {
-        TRY(model_validate_device(&config->model, *ops));
-        return validate_graphs(config, *ops);
+        if (!(*ops)->device->host) TRY(model_validate_device(&config->model, name));
+        return config_validate_graphs(config, (*ops)->device->record);
     }
     return gdn_fail_in(gdn_fail(GDN_INPUT, "device %s does not have it", name), "train.precision");
 }

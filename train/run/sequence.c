@@ -98,22 +98,10 @@ static bool is_staged(const struct axis *axis) {
     return axis->size > 1 && axis->staging && !axis->device_comm;
 }
 
-static int check_pieces(const struct run *run) {
-    if (run->config.mesh.tensor_pieces == 1 || !is_staged(&run->mesh.axis[AXIS_TENSOR])) return 0;
-    return gdn_fail_in(gdn_fail(GDN_INPUT,
-                                "sums of a device's buffers travel beside products over nccl alone, and "
-                                "here the transport is staged: 1 is expected"),
-                       "mesh.tensor_pieces");
-}
-
-static int check_graphs(const struct run *run) {
-    bool staged = false;
-    for (int a = 0; a < axes_count(); a++) staged |= is_staged(&run->mesh.axis[a]);
-    if (!run->config.train.graphs || !staged) return 0;
-    return gdn_fail_in(
-        gdn_fail(GDN_INPUT, "passes on several ranks are recorded with exchanges by nccl alone, and here the "
-                            "transport is staged: false is expected"),
-        "train.graphs");
+static int check_staged(const struct run *run) {
+    bool staged[AXES] = {false};
+    for (int a = 0; a < axes_count(); a++) staged[a] = is_staged(&run->mesh.axis[a]);
+    return config_validate_staged(&run->config, staged);
 }
 
 static int prepare(struct run *run, FILE *log) {
@@ -123,8 +111,7 @@ static int prepare(struct run *run, FILE *log) {
     TRY(mesh_agree(&run->mesh, can_prune(run)));
     TRY(mesh_use(&run->mesh, run->ops, (enum mesh_transport)run->config.mesh.transport,
                  run->config.watchdog.step));
-    TRY(check_pieces(run));
-    TRY(check_graphs(run));
+    TRY(check_staged(run));
     run->loss_scale = loss_scale_start(run->ops->precision);
     return mesh_agree(&run->mesh, divide(run));
 }

@@ -149,6 +149,7 @@ refused "--keep says what part" "$GDN" prune whole --output bad
 refused "--keep is '1.5'" "$GDN" prune whole --keep 1.5 --output bad
 refused "--by 'most'" "$GDN" prune whole --by most
 refused "half is there already and not empty" "$GDN" prune whole --keep 0.5 --output half
+LC_ALL=C refused "in which UTF-8 is expected" "$GDN" prune whole --keep 0.5 --output $'half\xfe'
 refused "cannot be written" "$GDN" prune whole --keep 0.5 --output nowhere/bad
 refused "'no' is none of the run's validation sets" "$GDN" prune whole --keep 0.5 --validation no --output bad
 refused "nowhere" "$GDN" prune nowhere --keep 0.5 --output bad

@@ -196,7 +196,9 @@ static int open_output(const struct mesh *mesh, const struct options *options, c
             given->output);
     if (mesh->rank != 0) return GDN_OK;
     if (given->svg) TRY(subject_verify_output("--svg", given->svg, options, &given->subject));
-    return given->output ? outcome_open(given->output, outcome) : GDN_OK;
+    if (!given->output) return GDN_OK;
+    TRY(prune_verify_folder(given->output));
+    return outcome_open(given->output, outcome);
 }
 
 static int prune_connections(struct subject *subject, const struct arguments *given, enum prune_by by,

@@ -82,6 +82,10 @@ int prune_count(const struct edges *edges, const struct edge_set *active);
  * with the edges kept, which starts from these weights. One process. GDN_INPUT, GDN_INTERNAL. */
 int prune_write(const struct prune *prune, const char *path, struct outcome *outcome);
 
+/* Before anything is measured: whether config.yaml, which is UTF-8, can say where checkpoint.h5 will be. Not
+ * collective. GDN_INPUT. */
+int prune_verify_folder(const char *directory);
+
 /* curve.c: draws the curve into an SVG file. One process. Fails as plot_draw. */
 int prune_draw(const struct prune *prune, const char *path);
 

@@ -4,6 +4,7 @@
 
 #include "dist/checkpoint/weights.h"
 #include "kernels/base/status.h"
+#include "kernels/base/utf8.h"
 #include "model/params/edges.h"
 #include "model/table/params.h"
 #include "train/optimizer/groups.h"
@@ -125,6 +126,18 @@ static char *final_path(const char *directory) {
         path = NULL;
     free(here);
     return path;
+}
+
+int prune_verify_folder(const char *directory) {
+    char *path = final_path(directory);
+    if (!path) return gdn_fail(GDN_INTERNAL, "out of memory for a path");
+    size_t length = strlen(path), i = 0, width = 1;
+    for (; i < length && width; i += width) width = utf8_bytes(path + i, length - i);
+    free(path);
+    if (width) return 0;
+    return gdn_fail(GDN_INPUT,
+                    "--output %s: config.yaml names the folder by its whole path, in which UTF-8 is expected",
+                    directory);
 }
 
 static int write_config(const struct outcome *outcome, struct config *config) {

@@ -95,6 +95,7 @@ static const struct key keys[] = {
     {"attention_bias", .take = take_bias},
     {"mlp_bias", .only = "false"},
     {"use_sliding_window", .only = "false"},
+    {"use_mrope", .only = "false"}, /* Qwen2.5's smaller models say so */
     {"attention_dropout", .only = "0.0"},
     {"partial_rotary_factor", .only = "1.0"},
     {"rope_interleaved", .only = "false"},
@@ -126,6 +127,9 @@ static const struct key keys[] = {
     {.name = "id2label"},
     {.name = "label2id"},
     {.name = "problem_type"},
+    {.name = "tokenizer_class"},
+    {.name = "unsloth_fixed"},
+    {.name = "unsloth_version"},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 

@@ -87,6 +87,10 @@ static void families(void **state) {
     assert_int_equal(c.model.attention_bias, BIAS_ALL);
     assert_int_equal(c.model.head_dim, 6);
     config_free(&c);
+    c = parse("{" QWEN2 ", \"num_key_value_heads\": 2, \"use_mrope\": false, \"unsloth_fixed\": true, "
+              "\"unsloth_version\": \"2025.3.19\", \"tokenizer_class\": \"Qwen2Tokenizer\"}");
+    config_free(&c);
+    refused("{" QWEN2 ", \"num_key_value_heads\": 2, \"use_mrope\": true}", "use_mrope is true", "false");
     refused("{" QWEN2 ", \"num_key_value_heads\": 2, \"attention_bias\": true}", "attention_bias is true",
             "false");
     refused("{" QWEN2 ", \"num_key_value_heads\": 2, \"use_sliding_window\": true}",

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "kernels/base/status.h"
+#include "kernels/base/write_whole.h"
 
 /* Bytes of `path` up to and including its last slash. */
 static int folder_length(const char *path) {
@@ -110,14 +111,8 @@ static int cannot_write(const struct output *output) {
 }
 
 int output_write(struct output *output, const void *bytes, size_t size) {
-    for (const char *at = bytes; size > 0;) {
-        ssize_t written = write(output->descriptor, at, size);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return cannot_write(output);
-        at += written;
-        size -= (size_t)written;
-    }
-    return GDN_OK;
+    errno = write_whole(output->descriptor, bytes, size);
+    return errno ? cannot_write(output) : GDN_OK;
 }
 
 int output_try(struct output *output, long size) {

@@ -1,5 +1,6 @@
 #include "dist/checkpoint/digest.h"
 #include "kernels/base/status.h"
+#include "kernels/base/write_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,10 +133,7 @@ static int open_all(const struct file_group *group, const char *path, int kind, 
 static int write_first_bytes(const char *path, int64_t bytes, const char text[DIGEST_BYTES]) {
     int fd = open(path, O_WRONLY | O_CLOEXEC), error = fd < 0 ? errno : 0;
     if (!error && ftruncate(fd, bytes)) error = errno; /* gives back space that was reserved beyond the end */
-    if (!error) {
-        ssize_t n = pwrite(fd, text, DIGEST_BYTES, 0);
-        if (n != DIGEST_BYTES) error = n < 0 ? errno : EIO;
-    }
+    if (!error) error = write_whole_at(fd, text, DIGEST_BYTES, 0);
     if (!error && fsync(fd)) error = errno;
     if (fd >= 0 && close(fd) && !error) error = errno;
     return error ? gdn_fail(GDN_INTERNAL, "%s cannot be written: %s", path, strerror(error)) : 0;

@@ -82,9 +82,6 @@ int file_verify_limit(const char *path, int64_t bytes);
 /* Writes this rank's parts into the file that file_make has made, and syncs. Not collective. GDN_INTERNAL. */
 int file_fill(const char *path, const struct parts *parts, const struct file_places *places);
 
-/* Writes `size` bytes at byte `at` of an open file. 0 or errno. */
-int file_write_range(int fd, const void *elements, size_t size, int64_t at);
-
 /* Bytes that a checkpoint's configuration and other texts take at most. */
 int64_t file_text_bytes(const struct checkpoint_info *info);
 

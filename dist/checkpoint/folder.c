@@ -1,5 +1,7 @@
 #include "dist/checkpoint/folder.h"
 
+#include "kernels/base/write_whole.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -149,8 +151,7 @@ int folder_prepare_pointer(int folder, const char *pointer, int64_t step) {
     strcat(line, "\n");
     int fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return errno;
-    ssize_t n = write(fd, line, strlen(line));
-    int error = n == (ssize_t)strlen(line) ? 0 : n < 0 ? errno : ENOSPC;
+    int error = write_whole(fd, line, strlen(line));
     if (!error && fsync(fd)) error = errno;
     if (close(fd) && !error) error = errno;
     return error;

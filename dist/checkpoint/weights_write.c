@@ -4,6 +4,7 @@
 #include "dist/checkpoint/file.h"
 #include "dist/checkpoint/weights.h"
 #include "data/hdf5/sum.h"
+#include "kernels/base/write_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +33,8 @@ static int sum_lines(void *context, const struct row *row, long first, long n, r
 static int write_lines(void *context, const struct row *row, long first, long n, real *lines) {
     struct writer *w = context;
     long width = row->shape[1];
-    int error = file_write_range(w->fd, lines, (size_t)(n * width) * sizeof(real),
-                                 w->offset[w->tensor] + first * width * (int64_t)sizeof(real));
+    int error = write_whole_at(w->fd, lines, (size_t)(n * width) * sizeof(real),
+                               w->offset[w->tensor] + first * width * (int64_t)sizeof(real));
     return error ? gdn_fail(GDN_INPUT, "%s cannot be written: %s", w->path, strerror(error)) : 0;
 }
 

@@ -6,6 +6,7 @@
 #include "data/hdf5/h5_sink.h"
 #include "dist/checkpoint/digest.h"
 #include "data/hdf5/lock.h"
+#include "kernels/base/write_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -271,17 +272,6 @@ struct filler {
     const char *path;
 };
 
-int file_write_range(int fd, const void *elements, size_t size, int64_t at) {
-    const char *bytes = elements;
-    for (size_t done = 0; done < size;) {
-        ssize_t n = pwrite(fd, bytes + done, size - done, at + (int64_t)done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n < 0 ? errno : ENOSPC;
-        done += (size_t)n;
-    }
-    return 0;
-}
-
 /* Byte of the file at which an element of a part lies, counted from its rectangle's corner. */
 static int64_t place_of(const struct filler *f, const struct part *part, long line, long width) {
     const struct rectangle *where = &part->where;
@@ -296,8 +286,8 @@ static int fill_block(void *context, const struct part *part, long first, long n
     long width = f->places->own ? length : parts_row(f->parts, part->dataset)->shape[1];
     if (length == width) length *= lines, lines = 1; /* consecutive in the file */
     for (long r = 0; r < lines; r++) {
-        int error = file_write_range(f->fd, buffer + r * length, (size_t)length * sizeof(real),
-                                     place_of(f, part, first + r, width));
+        int error = write_whole_at(f->fd, buffer + r * length, (size_t)length * sizeof(real),
+                                   place_of(f, part, first + r, width));
         if (error) return cannot_write(f->path, error);
     }
     return 0;

@@ -1,6 +1,7 @@
 #include "train/check/disk.h"
 
 #include "kernels/base/real.h"
+#include "kernels/base/write_whole.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,9 +46,7 @@ static int existing(const char *directory, char out[PATH_BYTES]) {
 /* A new file with a few bytes. */
 static int make_file(const char *path, const char *bytes) {
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    size_t count = strlen(bytes);
-    int reason = file < 0 ? errno : 0;
-    if (!reason && write(file, bytes, count) != (ssize_t)count) reason = errno ? errno : ENOSPC;
+    int reason = file < 0 ? errno : write_whole(file, bytes, strlen(bytes));
     if (!reason && fsync(file)) reason = errno;
     if (file >= 0 && close(file) && !reason) reason = errno;
     if (!reason) return 0;

@@ -2,6 +2,7 @@
 #include "data/hdf5/h5.h"
 #include "data/hdf5/lock.h"
 #include "kernels/base/status.h"
+#include "kernels/base/write_whole.h"
 #include "train/deltas/file.h"
 
 #include <errno.h>
@@ -199,13 +200,7 @@ int delta_file_image(const struct delta_record *record, int count, void **image,
 static int write_synced(int folder, const char *name, const char *bytes, size_t count) {
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     int error = fd < 0 ? errno : 0;
-    while (count && !error) {
-        ssize_t n = write(fd, bytes, count);
-        if (n > 0)
-            bytes += n, count -= (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            error = n < 0 ? errno : ENOSPC;
-    }
+    if (!error) error = write_whole(fd, bytes, count);
     if (!error && fsync(fd)) error = errno;
     if (fd >= 0 && close(fd) && !error) error = errno;
     return error;

@@ -1,6 +1,7 @@
 #include "train/records/lock.h"
 
 #include "kernels/base/status.h"
+#include "kernels/base/write_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +23,8 @@ static int write_holder(int file, const char *path) {
     char host[256] = "", line[320];
     gethostname(host, sizeof host - 1);
     int n = snprintf(line, sizeof line, "process %ld on %s\n", (long)getpid(), host);
-    errno = ENOSPC; /* what a part of so short a line means */
-    if (ftruncate(file, 0) || pwrite(file, line, (size_t)n, 0) != n)
-        return gdn_fail(GDN_INPUT, "%s: cannot write: %s", path, strerror(errno));
-    return 0;
+    int reason = ftruncate(file, 0) ? errno : write_whole_at(file, line, (size_t)n, 0);
+    return reason ? gdn_fail(GDN_INPUT, "%s: cannot write: %s", path, strerror(reason)) : 0;
 }
 
 int lock_take(const char *directory, bool create, struct lock *lock) {

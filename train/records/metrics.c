@@ -2,6 +2,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/base/utf8.h"
+#include "kernels/base/write_whole.h"
 #include "train/config/number.h"
 
 #include <errno.h>
@@ -139,13 +140,12 @@ int metrics_end(struct metrics *metrics) {
                                           metrics->path, sizeof metrics->line);
     struct stat before;
     if (fstat(metrics->file, &before) == 0) {
-        ssize_t n = write(metrics->file, metrics->line, (size_t)metrics->used);
-        if (n == metrics->used) {
-            tallies_line(&metrics->tallies, metrics->line, (size_t)n);
+        int reason = write_whole(metrics->file, metrics->line, (size_t)metrics->used);
+        if (!reason) {
+            tallies_line(&metrics->tallies, metrics->line, (size_t)metrics->used);
             return 0;
         }
-        int reason = n < 0 ? errno : ENOSPC; /* only a full disk writes a part of so short a line */
-        if (n > 0 && ftruncate(metrics->file, before.st_size)) reason = errno;
+        if (ftruncate(metrics->file, before.st_size)) errno = 0; /* a device, of which nothing is left */
         errno = reason;
     }
     return metrics->status = gdn_fail(GDN_INTERNAL, "%s: cannot write: %s", metrics->path, strerror(errno));

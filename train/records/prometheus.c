@@ -2,6 +2,7 @@
 
 #include "kernels/base/status.h"
 #include "kernels/base/utf8.h"
+#include "kernels/base/write_whole.h"
 #include "train/config/number.h"
 
 #include <errno.h>
@@ -100,17 +101,6 @@ void prometheus_value(struct prometheus *prometheus, const char *name, const cha
     prometheus_sample(prometheus, "", "", value);
 }
 
-static int write_all(const struct prometheus *p, int file) {
-    for (size_t at = 0; at < p->used;) {
-        ssize_t n = write(file, p->text + at, p->used - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n == 0) errno = ENOSPC;
-        if (n <= 0) return -1;
-        at += (size_t)n;
-    }
-    return 0;
-}
-
 static int fail(struct prometheus *p, const char *path, const char *what, const char *reason) {
     snprintf(p->failure, sizeof p->failure, "%s: %s: %s", path, what, reason);
     return -1;
@@ -121,10 +111,10 @@ int prometheus_write(struct prometheus *prometheus) {
     if (p->used >= p->size) return fail(p, p->path, "cannot write", "its text does not fit its memory");
     int file = open(p->beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file < 0) return fail(p, p->beside, "cannot create", strerror(errno));
-    int failed = write_all(p, file), reason = errno;
-    if (close(file) && !failed) failed = -1, reason = errno;
-    if (!failed && rename(p->beside, p->path)) failed = -1, reason = errno;
-    if (!failed) return 0;
+    int reason = write_whole(file, p->text, p->used);
+    if (close(file) && !reason) reason = errno;
+    if (!reason && rename(p->beside, p->path)) reason = errno;
+    if (!reason) return 0;
     unlink(p->beside);
     return fail(p, p->path, "cannot write", strerror(reason));
 }

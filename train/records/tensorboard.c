@@ -1,6 +1,7 @@
 #include "train/records/tensorboard.h"
 
 #include "kernels/base/status.h"
+#include "kernels/base/write_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,10 +103,9 @@ static int write_record(struct tensorboard *board, const struct bytes *event) {
     put_little_endian(&record, masked(event->data, event->count), 4);
 
     off_t before = lseek(board->file, 0, SEEK_END);
-    ssize_t n = write(board->file, record.data, record.count);
-    if (n == (ssize_t)record.count) return 0;
-    int reason = n < 0 ? errno : ENOSPC;
-    if (n > 0 && ftruncate(board->file, before)) reason = errno;
+    int reason = write_whole(board->file, record.data, record.count);
+    if (!reason) return 0;
+    if (ftruncate(board->file, before)) errno = 0; /* a device, of which nothing is left */
     return board->status = gdn_fail(GDN_INTERNAL, "%s: cannot write: %s", board->path, strerror(reason));
 }
 

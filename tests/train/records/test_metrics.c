@@ -137,7 +137,7 @@ static void what_does_not_fit_leaves_whole_lines(void **state) {
     struct rlimit before, limit;
     getrlimit(RLIMIT_FSIZE, &before);
     limit = before;
-    limit.rlim_cur = 20; /* the next line would end beyond: a part of it is written, as on a full disk */
+    limit.rlim_cur = 20; /* the next line would end beyond: a part of it can be written, as on a full disk */
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &limit);
     metrics_begin(&metrics, "a longer event");
@@ -145,6 +145,7 @@ static void what_does_not_fit_leaves_whole_lines(void **state) {
     setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(status, GDN_INTERNAL);
     assert_non_null(strstr(gdn_failure(), path));
+    assert_non_null(strstr(gdn_failure(), "File too large"));
     gdn_failure_clear();
     metrics_begin(&metrics, "later"); /* nothing follows a gap */
     assert_int_equal(metrics_end(&metrics), GDN_INTERNAL);

@@ -33,7 +33,7 @@ static int create_encoders(struct job *job) {
  * way says another number. */
 static int cut(struct job *job) {
     char *words;
-    if (asprintf(&words, "1 tokenizer %016" PRIx64 " separator %" PRId32 " field %s%s%s",
+    if (asprintf(&words, "2 tokenizer %016" PRIx64 " separator %" PRId32 " field %s%s%s",
                  tokenizer_hash(job->tokenizer), job->separator, job->options->field,
                  job->template ? " messages " : "", job->template ? job->template->name : "") < 0)
         return gdn_fail(GDN_INTERNAL, "%s: no memory", job->options->output);

@@ -78,19 +78,23 @@ static int fill_packed(struct reader *r, const char *how) {
     r->in = (ZSTD_inBuffer){r->packed, fread(r->packed, 1, BLOCK, r->file), 0};
     r->position += (long)r->in.size;
     if (ferror(r->file)) return gdn_fail(GDN_INPUT, "%s: %s", r->path, strerror(errno));
-    if (!r->in.size && r->pending) return damaged(r, how, "it is truncated");
+    if (!r->in.size && r->pending)
+        return damaged(r, how,
+                       r->unpacked && r->zip.total_in == 1
+                           ? "it is truncated, or a byte stands behind its last member"
+                           : "it is truncated");
     r->ended = !r->in.size;
     return GDN_OK;
 }
 
 static const char *gz_words(const struct reader *r, int code) {
-    const bool begins = r->zip.total_in <= 2; /* its mark has as many bytes */
+    const bool begins = r->zip.total_in <= 2; /* its mark has so many bytes */
     if (begins && !r->unpacked) return "it is not compressed";
     if (begins) return "behind a member of it stands what is neither another one nor zeros";
     return r->zip.msg ? r->zip.msg : zError(code);
 }
 
-/* A file is one member or more, and may have zeros behind the last, as on tapes. Anything else there is
+/* A file is one member or more, and may have zeros behind each, as on tapes. Anything else there is
  * damage: whoever stops at it, as zlib's gzread does, loses all members behind it. */
 static int fill_gz(struct reader *r, struct text *out) {
     TRY(fill_packed(r, "gzip"));

@@ -1,5 +1,7 @@
 #include "data/hdf5/h5_sink.h"
 
+#include "kernels/base/write_whole.h"
+
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h> /* where newer versions keep H5FD_class_t */
 #endif
@@ -75,13 +77,7 @@ static herr_t sink_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
     (void)type, (void)transfer;
     struct sink_file *file = (struct sink_file *)base;
     struct h5_sink *sink = file->sink;
-    for (size_t done = 0; done < size && !sink->error;) {
-        ssize_t n = pwrite(sink->fd, (const char *)buffer + done, size - done, (off_t)(at + done));
-        if (n > 0)
-            done += (size_t)n;
-        else if (n == 0 || errno != EINTR)
-            sink->error = n < 0 ? errno : ENOSPC;
-    }
+    if (!sink->error) sink->error = write_whole_at(sink->fd, buffer, size, (int64_t)at);
     if (at + size > file->written) file->written = at + size;
     return 0;
 }

@@ -66,7 +66,8 @@ struct mixer {
     long (*place_width)(const struct model_config *config, enum rule_place place);
 
     /* What of the configuration does not go together on so many tensor ranks, NULL where all does;
-     * hidden_size is then a multiple of them. What a device cannot do: GDN_INPUT; NULL where it can do all.
+     * hidden_size is then a multiple of them. What a device of that name, not the host, cannot do: GDN_INPUT;
+     * NULL where it can do all.
      */
     const struct conflict *(*conflict)(const struct model_config *config, int tensor);
     int (*validate_device)(const struct model_config *config, const char *device);

@@ -103,6 +103,9 @@ cp -r "$golden/llama" large && cp "$SOURCE/tests/data/tokenizer/golden/qwen.json
 expect 0 "$GDN" checkpoint import large large.h5 > large.yaml 2> err
 grep -qF "note: the folder's tokenizer is left out: large/tokenizer.json has 406 tokens, and vocab_size of config.json is 61" err || fail "no note: $(cat err)"
 expect 0 "$GDN" generate large.h5 --ids --prompt '1 2 3' --length 4 > ids
+# A training that starts from such a folder has text by it, and is refused.
+cp -r more-away larger && cp large/tokenizer.json larger
+refused_run "larger/tokenizer.json has 406 tokens: as many are expected" 1 small.yaml --set model.delta.stage_steps=0 --set checkpoint.init_from=larger
 
 # ------------------------------------------------------------------------------------------------- what is refused
 bad() { # WORDS: import of the folder `bad` is refused in these words, and leaves nothing

@@ -14,14 +14,13 @@
 bool huggingface_is(const char *path);
 
 /* The tokenizer that lies in the folder, as its files are; name NULL where there is none, or with a note on
- * standard error where it is none that is supported and fits the model. Not collective. GDN_INTERNAL.
- * carried_free. */
+ * standard error where it is none that is supported. Not collective. GDN_INTERNAL. carried_free. */
 int huggingface_carried(const char *directory, struct carried *out);
 
-/* Writes the checkpoint file `path` (weights alone and the folder's tokenizer, step 0) from a folder, and the section `model` of a
- * configuration that trains it to `out`. Prints nothing where it fails. GDN_INPUT naming the first key,
- * architecture or tensor that is not understood, is missing or does not fit; then there is no file. One
- * process. */
+/* Writes the checkpoint file `path` (weights alone and the folder's tokenizer, where the model has room for
+ * its tokens, step 0) from a folder, and the section `model` of a configuration that trains it to `out`.
+ * Prints nothing where it fails. GDN_INPUT naming the first key, architecture or tensor that is not
+ * understood, is missing or does not fit; then there is no file. One process. */
 int huggingface_import(const char *directory, const char *path, FILE *out);
 
 /* What an export is to be like. */

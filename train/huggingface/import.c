@@ -40,29 +40,19 @@ static int write_checkpoint(const char *path, const struct config *config, const
     return status;
 }
 
-/* Whether the model beside it has room for the tokenizer's tokens. Whoever needs the model's settings reads
- * them, and refuses them, on its own. */
-static int verify_tokenizer(const char *directory, const struct carried *carried,
-                            const struct tokenizer *tokenizer) {
-    struct config config;
-    if (settings_read(directory, &config)) {
-        gdn_failure_clear();
-        return GDN_OK;
-    }
-    const long vocab = config.model.vocab_size, tokens = tokenizer_vocab(tokenizer);
-    config_free(&config);
-    return tokens <= vocab ? GDN_OK
-                           : gdn_fail(GDN_INPUT, "%s has %ld tokens, and vocab_size of config.json is %ld",
-                                      carried->name, tokens, vocab);
-}
-
-static int read_tokenizer(const char *directory, const char *name, struct carried *out) {
+static int read_tokenizer(const char *name, struct carried *out) {
     struct tokenizer *tokenizer;
     TRY(carried_read(name, out));
     TRY(carried_open(out, &tokenizer));
-    int status = verify_tokenizer(directory, out, tokenizer);
     tokenizer_close(tokenizer);
-    return status;
+    return GDN_OK;
+}
+
+/* What the failure says is the reason. */
+static void leave_out(struct carried *tokenizer) {
+    fprintf(stderr, "gdn: note: the folder's tokenizer is left out: %s\n", gdn_failure());
+    gdn_failure_clear();
+    carried_free(tokenizer);
 }
 
 int huggingface_carried(const char *directory, struct carried *out) {
@@ -70,17 +60,28 @@ int huggingface_carried(const char *directory, struct carried *out) {
     *out = (struct carried){.name = NULL};
     if (asprintf(&name, "%s/tokenizer.json", directory) < 0)
         return gdn_fail(GDN_INTERNAL, "%s: no memory", directory);
-    int status = access(name, F_OK) ? GDN_OK : read_tokenizer(directory, name, out);
+    int status = access(name, F_OK) ? GDN_OK : read_tokenizer(name, out);
     free(name);
     if (status != GDN_INPUT) return status;
-    fprintf(stderr, "gdn: note: the folder's tokenizer is left out: %s\n", gdn_failure());
-    gdn_failure_clear();
-    carried_free(out);
+    leave_out(out);
     return GDN_OK;
 }
 
-static int write_imported(const char *directory, const char *path, const struct carried *tokenizer,
-                          FILE *out) {
+/* A tokenizer of more tokens than the model has room for is no use to it. */
+static int leave_out_larger(const struct config *config, struct carried *carried) {
+    struct tokenizer *tokenizer;
+    if (!carried->name) return GDN_OK;
+    TRY(carried_open(carried, &tokenizer));
+    const long tokens = tokenizer_vocab(tokenizer), room = config->model.vocab_size;
+    tokenizer_close(tokenizer);
+    if (tokens <= room) return GDN_OK;
+    gdn_fail(GDN_INPUT, "%s has %ld tokens, and vocab_size of config.json is %ld", carried->name, tokens,
+             room);
+    leave_out(carried);
+    return GDN_OK;
+}
+
+static int write_imported(const char *directory, const char *path, struct carried *tokenizer, FILE *out) {
     struct config config;
     struct table global;
     struct source source;
@@ -89,7 +90,8 @@ static int write_imported(const char *directory, const char *path, const struct 
     if (!status) {
         status = source_open(directory, &config.model, "config.json", &global, &source);
         if (!status) {
-            status = write_checkpoint(path, &config, &global, &source, tokenizer, out);
+            status = leave_out_larger(&config, tokenizer);
+            if (!status) status = write_checkpoint(path, &config, &global, &source, tokenizer, out);
             source_close(&source);
         }
         params_free(&global);

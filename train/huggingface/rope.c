@@ -36,7 +36,7 @@ static int take_kind(const struct settings *s, const char *key, const json_t *va
     int i = 0;
     if (json_is_null(value)) return GDN_OK;
     while (i < KINDS && (!word || strcmp(kinds[i].name, word))) i++;
-    if (i == KINDS) return settings_refuse(s, "rope_type", value, "\"default\", \"linear\" or \"llama3\"");
+    if (i == KINDS) return settings_refuse(s, key, value, "\"default\", \"linear\" or \"llama3\"");
     if (out->said && out->kind != &kinds[i])
         return settings_refuse(s, key, value, strcmp(key, "type") ? "what type says" : "what rope_type says");
     out->said = true;

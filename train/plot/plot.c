@@ -2,6 +2,7 @@
 
 #include "data/output.h"
 #include "kernels/base/status.h"
+#include "kernels/base/write_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,6 +136,9 @@ static int run(const struct streams *s, const char *path) {
         if (errno != EINTR) return gdn_fail(GDN_INTERNAL, "gnuplot is lost: %s", strerror(errno));
     char text[512];
     last_line(s->errors, text, sizeof text);
+    if (WIFSIGNALED(how) && WTERMSIG(how) == SIGXFSZ)
+        return gdn_fail(
+            GDN_INPUT, "%s: the picture is beyond the limit of a file's size; raise it with ulimit -f", path);
     if (WIFSIGNALED(how))
         return gdn_fail(GDN_INPUT, "%s: gnuplot was ended by signal %d: %s", path, WTERMSIG(how), text);
     if (WEXITSTATUS(how) == 127) return gdn_fail(GDN_INPUT, "gnuplot cannot be started: %s", text);
@@ -149,12 +153,8 @@ static int memory_file(int *file) {
 }
 
 static int write_script(int file, const struct plot *plot) {
-    for (size_t done = 0; done < plot->size;) {
-        ssize_t n = write(file, plot->text + done, plot->size - done);
-        if (n < 0 && errno != EINTR)
-            return gdn_fail(GDN_INTERNAL, "no memory for gnuplot's input: %s", strerror(errno));
-        if (n > 0) done += (size_t)n;
-    }
+    const int reason = write_whole(file, plot->text, plot->size);
+    if (reason) return gdn_fail(GDN_INTERNAL, "gnuplot's input cannot be written: %s", strerror(reason));
     lseek(file, 0, SEEK_SET);
     return 0;
 }

@@ -145,7 +145,7 @@ int metrics_end(struct metrics *metrics) {
             tallies_line(&metrics->tallies, metrics->line, (size_t)metrics->used);
             return 0;
         }
-        if (ftruncate(metrics->file, before.st_size)) errno = 0; /* a device, of which nothing is left */
+        if (ftruncate(metrics->file, before.st_size)) errno = 0; /* the reason of the write is what matters */
         errno = reason;
     }
     return metrics->status = gdn_fail(GDN_INTERNAL, "%s: cannot write: %s", metrics->path, strerror(errno));

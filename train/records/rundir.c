@@ -2,6 +2,7 @@
 
 #include "dist/checkpoint/folder.h"
 #include "kernels/base/status.h"
+#include "kernels/base/write_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,15 +79,7 @@ static int make_directories(const char *path) {
 static int write_synced(const char *path, const char *text) {
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file < 0) return errno;
-    size_t count = strlen(text);
-    int reason = 0;
-    while (count && !reason) {
-        ssize_t n = write(file, text, count);
-        if (n < 0)
-            reason = errno;
-        else
-            text += n, count -= (size_t)n;
-    }
+    int reason = write_whole(file, text, strlen(text));
     if (!reason && fsync(file)) reason = errno;
     if (close(file) && !reason) reason = errno;
     return reason;

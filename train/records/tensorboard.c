@@ -105,7 +105,7 @@ static int write_record(struct tensorboard *board, const struct bytes *event) {
     off_t before = lseek(board->file, 0, SEEK_END);
     int reason = write_whole(board->file, record.data, record.count);
     if (!reason) return 0;
-    if (ftruncate(board->file, before)) errno = 0; /* a device, of which nothing is left */
+    if (ftruncate(board->file, before)) errno = 0; /* the reason of the write is what matters */
     return board->status = gdn_fail(GDN_INTERNAL, "%s: cannot write: %s", board->path, strerror(reason));
 }
 

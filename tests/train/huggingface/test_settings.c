@@ -142,8 +142,7 @@ static void not_understood(void **state) {
             "partial_rotary_factor", "1.0");
     refused("{" LLAMA ", \"rope_parameters\": {\"rope_theta\": 1e4, \"mscale\": 2}}", "rope_parameters",
             "mscale");
-    refused("{" LLAMA ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 2.0}}", "rope_type is \"yarn\"",
-            "");
+    refused("{" LLAMA ", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 2.0}}", "type is \"yarn\"", "");
     refused("{" LLAMA
             ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.0, \"type\": \"default\"}}",
             "type is \"default\"", "what rope_type says is expected");

@@ -50,6 +50,8 @@ struct emulated_event {
     struct emulated_stream *stream; /* that it was recorded on */
     unsigned long recorded, done;   /* how often */
     unsigned captured;              /* in this capture last; 0: in none */
+    int waiting;                    /* tasks of streams that wait for it */
+    bool destroyed;                 /* and goes with the last of them */
 };
 
 /* A task of a graph: work, when it is ready where that is asked, or an event of the graph's that is recorded,

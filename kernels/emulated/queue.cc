@@ -40,10 +40,16 @@ static bool can_run(const struct emulated_stream *stream) {
     return !next->wait || next->wait->done >= next->count;
 }
 
+/* As on a card, a program may destroy an event that streams still wait for. */
+static void drop(struct emulated_event *event) {
+    if (event->destroyed && !event->waiting) delete event;
+}
+
 static void run_next(struct emulated_stream *stream) {
     struct task task = std::move(stream->tasks.front());
     stream->tasks.pop_front();
     if (task.record) task.record->done = std::max(task.record->done, task.count);
+    if (task.wait) task.wait->waiting--, drop(task.wait);
     if (!task.work || faulted()) return;
     memory_open();
     depth++;
@@ -150,8 +156,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
     if (graph_waits(stream, event)) return returned(faulted());
-    if (event->done < event->recorded)
+    if (event->done < event->recorded) {
         stream_of(stream)->tasks.push_back({"an event", nullptr, NULL, event, event->recorded, nullptr});
+        event->waiting++;
+    }
     return returned(faulted());
 }
 
@@ -167,7 +175,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
     if (!event->captured) cudaEventSynchronize(event);
-    delete event;
+    event->destroyed = true;
+    drop(event);
     return returned(faulted());
 }
 

@@ -59,10 +59,10 @@ static void lists(void **state) {
         struct path_list list;
         const char *text;
     } right[] = {
-        {{(char *[]){"list_3", "list_1"}, 2}, "c|a"},
-        {{(char *[]){"list_2", "list_[13]"}, 2}, "b|a|c"},
-        {{(char *[]){"list_?", "doc_a"}, 2}, "a|b|c|p"},
-        {{(char *[]){"list_[2l]*"}, 1}, "b|b"}, /* of one glob, as ever */
+        {{.paths = (char *[]){"list_3", "list_1"}, .count = 2}, "c|a"},
+        {{.paths = (char *[]){"list_2", "list_[13]"}, .count = 2}, "b|a|c"},
+        {{.paths = (char *[]){"list_?", "doc_a"}, .count = 2}, "a|b|c|p"},
+        {{.paths = (char *[]){"list_[2l]*"}, .count = 1}, "b|b"}, /* of one glob, as ever */
     };
     put_text("doc_a", "p");
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
@@ -80,11 +80,14 @@ static void lists(void **state) {
         struct path_list list;
         const char *text;
     } wrong[] = {
-        {{(char *[]){"list_1", "list_*"}, 2}, "'list_1' and 'list_*' both name list_1|data.sources"},
-        {{(char *[]){"list_2", "list_3", "./list_2"}, 3}, "'list_2' and './list_2' both name ./list_2"},
-        {{(char *[]){"list_link", "list_2"}, 2}, "'list_link' and 'list_2' both name list_2"},
-        {{(char *[]){"list_1", "list_4"}, 2}, "list_4|No such file"},
-        {{(char *[]){"list_1", "lost_*"}, 2}, "no file matches 'lost_*'"},
+        {{.paths = (char *[]){"list_1", "list_*"}, .count = 2},
+         "'list_1' and 'list_*' both name list_1|data.sources"},
+        {{.paths = (char *[]){"list_2", "list_3", "./list_2"}, .count = 3},
+         "'list_2' and './list_2' both name ./list_2"},
+        {{.paths = (char *[]){"list_link", "list_2"}, .count = 2},
+         "'list_link' and 'list_2' both name list_2"},
+        {{.paths = (char *[]){"list_1", "list_4"}, .count = 2}, "list_4|No such file"},
+        {{.paths = (char *[]){"list_1", "lost_*"}, .count = 2}, "no file matches 'lost_*'"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct tokens *tokens;

@@ -33,7 +33,7 @@ static void put(const char *path, const char *name, hid_t type, hsize_t count, h
 
 static struct sampler *open_sampler(const char *glob) {
     char *path = strdup(glob);
-    struct sampler_source source = {{&path, 1}, 1};
+    struct sampler_source source = {{.paths = &path, .count = 1}, 1};
     struct sampler_options options = {
         .sources = &source, .num_sources = 1, .format = &hdf5_format, .length = 10, .to = 1};
     struct sampler *sampler;

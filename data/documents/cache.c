@@ -100,6 +100,7 @@ static int hash_files(const struct cache_options *options, const struct path_lis
                       XXH3_state_t *state) {
     for (int i = 0; i < files->count; i++) {
         const char *path = files->paths[i], *dot = strrchr(path, '.');
+        /* 1 were .gz files of which members that were damaged had been left out. */
         const uint64_t packed = !dot ? 0 : !strcmp(dot, ".gz") ? 3 : !strcmp(dot, ".zst") ? 2 : 0;
         struct content content;
         TRY(verify_name(options, path));

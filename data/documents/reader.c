@@ -72,17 +72,14 @@ static int open_file(struct reader *r) {
     return r->packed && (r->gz || r->zstd) ? GDN_OK : gdn_fail(GDN_INTERNAL, "%s: no memory", r->path);
 }
 
-/* What is packed, where all of it is used up; ended: there is no more. */
-static int fill_packed(struct reader *r, const char *how) {
+/* What is packed, where all of it is used up; ended: there is no more. `cut` says what it means that more was
+ * to follow. */
+static int fill_packed(struct reader *r, const char *how, const char *cut) {
     if (r->in.pos < r->in.size) return GDN_OK;
     r->in = (ZSTD_inBuffer){r->packed, fread(r->packed, 1, BLOCK, r->file), 0};
     r->position += (long)r->in.size;
     if (ferror(r->file)) return gdn_fail(GDN_INPUT, "%s: %s", r->path, strerror(errno));
-    if (!r->in.size && r->pending)
-        return damaged(r, how,
-                       r->unpacked && r->zip.total_in == 1
-                           ? "it is truncated, or a byte stands behind its last member"
-                           : "it is truncated");
+    if (!r->in.size && r->pending) return damaged(r, how, cut);
     r->ended = !r->in.size;
     return GDN_OK;
 }
@@ -97,7 +94,9 @@ static const char *gz_words(const struct reader *r, int code) {
 /* A file is one member or more, and may have zeros behind each, as on tapes. Anything else there is
  * damage: whoever stops at it, as zlib's gzread does, loses all members behind it. */
 static int fill_gz(struct reader *r, struct text *out) {
-    TRY(fill_packed(r, "gzip"));
+    const bool begun = r->unpacked && r->zip.total_in == 1;
+    TRY(fill_packed(r, "gzip",
+                    begun ? "it is truncated, or a byte stands behind its last member" : "it is truncated"));
     if (r->unpacked && !r->pending)
         while (r->in.pos < r->in.size && !r->packed[r->in.pos]) r->in.pos++;
     if (r->in.pos == r->in.size) return GDN_OK;
@@ -117,7 +116,7 @@ static int fill_gz(struct reader *r, struct text *out) {
 }
 
 static int fill_zstd(struct reader *r, struct text *out) {
-    TRY(fill_packed(r, "zstd"));
+    TRY(fill_packed(r, "zstd", "it is truncated"));
     ZSTD_outBuffer to = {out->bytes + out->length, BLOCK, 0};
     if (r->ended) return GDN_OK;
     r->pending = ZSTD_decompressStream(r->zstd, &to, &r->in);

@@ -10,7 +10,10 @@
  * the bytes written. */
 int write_whole(int file, const void *bytes, size_t count);
 
-/* The same at a position, which leaves the descriptor where it stands. */
+/* Appends all or nothing: what a failure has left of them is cut off again. 0, or errno. */
+int write_whole_or_none(int file, const void *bytes, size_t count);
+
+/* write_whole at a position, which leaves the descriptor where it stands. */
 int write_whole_at(int file, const void *bytes, size_t count, int64_t at);
 
 #endif

@@ -138,17 +138,12 @@ int metrics_end(struct metrics *metrics) {
     if (metrics->line[metrics->used - 1] != '\n')
         return metrics->status = gdn_fail(GDN_INTERNAL, "%s: a line would be longer than %zu bytes",
                                           metrics->path, sizeof metrics->line);
-    struct stat before;
-    if (fstat(metrics->file, &before) == 0) {
-        int reason = write_whole(metrics->file, metrics->line, (size_t)metrics->used);
-        if (!reason) {
-            tallies_line(&metrics->tallies, metrics->line, (size_t)metrics->used);
-            return 0;
-        }
-        if (ftruncate(metrics->file, before.st_size)) errno = 0; /* the reason of the write is what matters */
-        errno = reason;
-    }
-    return metrics->status = gdn_fail(GDN_INTERNAL, "%s: cannot write: %s", metrics->path, strerror(errno));
+    const int reason = write_whole_or_none(metrics->file, metrics->line, (size_t)metrics->used);
+    if (reason)
+        return metrics->status =
+                   gdn_fail(GDN_INTERNAL, "%s: cannot write: %s", metrics->path, strerror(reason));
+    tallies_line(&metrics->tallies, metrics->line, (size_t)metrics->used);
+    return 0;
 }
 
 void metrics_integers(struct metrics *metrics, const char *key, const int *values, int count) {

@@ -102,10 +102,8 @@ static int write_record(struct tensorboard *board, const struct bytes *event) {
     put(&record, event->data, event->count);
     put_little_endian(&record, masked(event->data, event->count), 4);
 
-    off_t before = lseek(board->file, 0, SEEK_END);
-    int reason = write_whole(board->file, record.data, record.count);
+    const int reason = write_whole_or_none(board->file, record.data, record.count);
     if (!reason) return 0;
-    if (ftruncate(board->file, before)) errno = 0; /* the reason of the write is what matters */
     return board->status = gdn_fail(GDN_INTERNAL, "%s: cannot write: %s", board->path, strerror(reason));
 }
 
